@@ -76,6 +76,33 @@ class TestSqliteSnapshot(SnapshotContract):
         opened.close()
 
 
+_FORMER_TABLES = """
+DROP TABLE version;
+CREATE TABLE version (
+  record TEXT NOT NULL, version INTEGER NOT NULL, event TEXT NOT NULL, text TEXT, previous TEXT,
+  metadata TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, version)
+) STRICT, WITHOUT ROWID;
+DROP INDEX record_by_agent;
+DROP INDEX record_by_session;
+CREATE INDEX record_by_agent ON record (user_id, agent_id, live, created_at, id);
+CREATE INDEX record_by_session ON record (user_id, session_id, live, created_at, id)
+"""
+
+
+def test_a_file_of_a_former_pre_release_has_other_tables_and_works_the_same(file: SqliteConnection):
+    SqliteGraph(file)
+    file.write(lambda c: [c.execute(sql) for sql in _FORMER_TABLES.split(";")] and None)
+    graph, scope = SqliteGraph(file), Scope(user_id="alice", agent_id="a", session_id="s")
+    graph.apply([put(f"n{n}", n, scope, in_session=n == 9) for n in range(1, 10)])
+    graph.apply([update("n1", 10, scope, text="other"), remove("n2", 11, scope)])
+    first, second = (put(name, 0, scope).record.id for name in ("n1", "n2"))
+    assert [one.event for one in graph.history(scope, first)] == ["ADD", "UPDATE"]
+    assert [one.event for one in graph.history(scope, second)] == ["ADD", "DELETE"]
+    assert len(graph.page(scope).records) == 8
+    assert graph.erase(scope, 12).removed["versions"] == 11
+    assert graph.history(scope, first) == []
+
+
 @each_kind_of_scope
 def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     graph, journal = SqliteGraph(file), SqliteJournal(file)

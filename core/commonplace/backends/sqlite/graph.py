@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS recall (
 CREATE TABLE IF NOT EXISTS version (
   record TEXT NOT NULL, version INTEGER NOT NULL, event TEXT NOT NULL, text TEXT, previous TEXT,
   metadata TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, version)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE TABLE IF NOT EXISTS session (
   key TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT NOT NULL,
   next INTEGER NOT NULL, first_at INTEGER, last_at INTEGER

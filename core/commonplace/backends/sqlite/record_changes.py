@@ -28,8 +28,10 @@ CREATE TABLE IF NOT EXISTS record (
   live INTEGER NOT NULL, sources TEXT, retracted TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
-CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
-CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id)
+  WHERE agent_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id)
+  WHERE session_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
 """
 # Columns that a former pre-release did not make.
