@@ -67,6 +67,7 @@ _MAX_INDEXED_FIELDS = 24
 _RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, ENTRY, "content", "spill"}
 _RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _encode_text = json.encoder.encode_basestring_ascii
 _decode = json.JSONDecoder().raw_decode  # of what is written here: nothing comes before or after
 _tokenize = lru_cache(1024)(tokenize_path)
@@ -331,7 +332,7 @@ def is_indexable(key: str, value: object) -> bool:
 
 
 def _plain_json(path: str, value: object, depth: int) -> Any:
-    if type(value) in _PLAIN_TYPES:
+    if type(value) in _PLAIN_TYPES or (type(value) is int and abs(value) < _MAX_INTEGER):
         return value
     if depth > _MAX_DEPTH:
         raise InvalidRecordError(
@@ -431,10 +432,10 @@ def item_facts(
         InvalidRecordError: a memory cannot hold it.
     """
     namespace, key, at = address.namespace, address.key, datetime.now(UTC)
-    text = json.dumps(value, ensure_ascii=False)
+    text = _encode(value)
     encoded = text if is_sound(text) else json.dumps(value)
     shown = texts or (storable_text(encoded) or "{}",)
-    entry = {"key": json.dumps(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
+    entry = {"key": _encode_text(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
     entry |= {"ttl": ttl} if ttl is not None else {}
     entry |= {"unindexed": True} if not texts else {}
     if len(shown) > 1:

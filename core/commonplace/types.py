@@ -376,11 +376,6 @@ class Record:
         return f"{self.name}: {part}" if self.name else part
 
     @property
-    def namespaces(self) -> tuple[tuple[str, ...], ...]:
-        """The namespaces that it is in, outermost first; its own is the last."""
-        return tuple(self.namespace[:end] for end in range(1, len(self.namespace) + 1))
-
-    @property
     def turn(self) -> str | None:
         """Key of this turn's position in its session; None outside a session."""
         return None if self.position is None else turn_key(self.scope, self.position)

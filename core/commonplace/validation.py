@@ -174,7 +174,7 @@ def check_function(
 
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse a value that is none of the options."""
-    if not any(
+    if (type(value) is not str or value not in options) and not any(
         value is option or (isinstance(option, str) and value == option) for option in options
     ):
         known = ", ".join(map(str, options))
@@ -299,7 +299,8 @@ def _plain_size(value: object) -> int:
     if type(value) is str:
         is_plain = value.isascii() and len(value) <= _LONG and "\x00" not in value
         return _FRAME + _BYTES_PER_CHARACTER * len(value) if is_plain else 0
-    return _FRAME if value is None or type(value) is bool else 0
+    is_held = type(value) is int and _LEAST_INTEGER <= value <= _MOST_INTEGER
+    return _FRAME if is_held or value is None or type(value) is bool else 0
 
 
 def _json_bytes(text: str) -> int:

@@ -1,7 +1,7 @@
 """The model: scopes fail closed, and what is stored is checked where it is made."""
 
 import uuid
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError, InvalidRecordError, InvalidScopeError
+from commonplace.ports.stores import Put, altered
 from commonplace.types import (
     Backlog,
     Change,
@@ -288,3 +289,15 @@ def test_a_write_result_lists_the_ids_of_its_changes_in_order() -> None:
 
     assert WriteResult(operation="1", changes=changes).ids == ("b", "a")
     assert WriteResult(operation="1", pending=True).ids == ()
+
+
+def test_an_altered_copy_is_what_replace_makes_and_leaves_the_original() -> None:
+    record = Record(
+        id="r", text="tea", scope=Scope(user_id="a"), namespace=("x",), metadata={"n": 1},
+        created_at=AT, updated_at=AT, occurred_at=AT, sources=("s",), votes=3,
+    )  # fmt: skip
+    put, match = Put(record=record, fields=("text",)), Match(record=record, score=0.5)
+    for one, changes in ((record, {"version": 7}), (put, {"upsert": True}), (match, {"score": 1})):
+        before = replace(one)
+        assert altered(one, **changes) == replace(one, **changes) != one
+        assert one == before

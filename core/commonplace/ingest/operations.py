@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import Any
 
 from ..errors import IdempotencyConflictError, InvalidRecordError, RecordNotFoundError
-from ..ports.stores import Engines, Operation, OperationKind, Put
+from ..ports.stores import Engines, Operation, OperationKind, Put, altered
 from ..settings import Settings
 from ..types import (
     ORIGINS,
@@ -129,7 +129,7 @@ class Operations:
                 if fact.key is not None:
                     keyed.append((fact.key, put.record))
                     if upsert:
-                        put = replace(put, replace=True, upsert=True, fields=_FACT_FIELDS)
+                        put = altered(put, replace=True, upsert=True, fields=_FACT_FIELDS)
             else:
                 raise InvalidRecordError(
                     field="content",

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..filters import Filter
 from ..types import (
@@ -24,11 +24,21 @@ from .checkpoints import Checkpoints
 if TYPE_CHECKING:
     from .engines import GraphStore, Journal, VectorIndex
 
+T = TypeVar("T")
 OperationKind = Literal["add", "update", "delete", "restore", "forget", "extract"]
 """An `extract` is an addition of which only the facts are left to be extracted."""
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _COUNTER_BITS = 11  # of a version, for the changes of one millisecond
 _BEFORE_VALUES = "\x00"  # in no text and in no name
+
+
+def altered(frozen: T, **changes: Any) -> T:
+    """Copy a frozen dataclass with slots as `dataclasses.replace`, unchecked, in half its time."""
+    copied: T = object.__new__(type(frozen))
+    for name in frozen.__slots__:  # type: ignore[attr-defined]
+        value = changes[name] if name in changes else getattr(frozen, name)
+        object.__setattr__(copied, name, value)
+    return copied
 
 
 def version_at(moment: datetime) -> int:
@@ -362,6 +372,8 @@ def identity_of(metadata: Mapping[str, Any], identity: Sequence[str]) -> str:
 
     Empty if there are none. None counts as missing, and a whole number is the same as a float.
     """
+    if not identity:
+        return ""
     held = {key: value for key in identity if (value := metadata.get(key)) is not None}
     return json.dumps(_canonical(held), sort_keys=True) if held else ""
 

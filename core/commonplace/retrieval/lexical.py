@@ -355,7 +355,8 @@ def describe(text: str) -> tuple[Terms, int]:
 def count_words(text: str) -> int:
     """Count words between spaces; three characters of Chinese, Japanese, Korean count as two."""
     characters = len(_CJK_CHARACTER.findall(text))
-    spaced = sum(1 for part in _SPACES.split(text) if any(c.isalnum() for c in part))
+    parts = _SPACES.split(text)
+    spaced = sum(1 for part in parts if part.isalnum() or any(c.isalnum() for c in part))
     return spaced + round(characters / 1.5)
 
 
@@ -364,10 +365,8 @@ def _terms(weights: dict[str, float]) -> Terms:
     for word, weight in weights.items():
         index = _index(word)
         hashed[index] = hashed.get(index, 0.0) + weight
-    pairs = sorted(hashed.items())
-    return Terms(
-        indices=tuple(index for index, _ in pairs), weights=tuple(weight for _, weight in pairs)
-    )
+    indices = tuple(sorted(hashed))
+    return Terms(indices=indices, weights=tuple([hashed[index] for index in indices]))
 
 
 def _index(word: str) -> int:

@@ -72,7 +72,7 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     """Convert a record, `words` long, to a payload with the fields that it is found by."""
     scope = record.scope
     keys = _scope_keys(scope)
-    paths = record.namespaces
+    paths = [record.namespace[:end] for end in range(1, len(record.namespace) + 1)]
     inner_keys = [_namespace_key(key, path) for key in keys for path in paths]
     until = min(filter(None, (record.expires_at, record.valid_to)), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}

@@ -6,6 +6,7 @@ one transaction. The rows of a namespace are in the order of a page.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from sqlite3 import Connection
 from typing import Any
 
@@ -41,6 +42,13 @@ def to_path(namespace: Namespace) -> str:
     return "".join(f"{label}\x00" for label in namespace)
 
 
+@lru_cache(4096)
+def _paths(namespace: Namespace) -> tuple[tuple[str, bool], ...]:
+    """Write a record's namespace and those above it, and tell which of them is its own."""
+    size = len(namespace)
+    return tuple((to_path(namespace[:end]), end == size) for end in range(1, size + 1))
+
+
 def _to_namespace(path: str) -> Namespace:
     return tuple(path[:-1].split("\x00"))
 
@@ -58,33 +66,26 @@ def update(connection: Connection, before: Record | None, after: Record | None) 
             return
     if before:
         connection.executemany(
-            _DELETE, [(*_key(before, namespace), before.id) for namespace in before.namespaces]
+            _DELETE, [(*_key(before, path), before.id) for path, _ in _paths(before.namespace)]
         )
     if after:
-        connection.executemany(
-            _INSERT,
-            [
-                (*_key(after, namespace), namespace == after.namespace, after.id)
-                for namespace in after.namespaces
-            ],
-        )
+        values = [(*_key(after, path), own, after.id) for path, own in _paths(after.namespace)]
+        connection.executemany(_INSERT, values)
 
 
 def insert(connection: Connection, records: Mapping[int, Record]) -> None:
     """Write the rows of live records that have none, given by the number of their row."""
     values: list[tuple[Any, ...]] = []
     for seq, record in records.items():
-        scope, created_at = record.scope, rows.to_micros(record.created_at)
-        of_record = (created_at, record.id, seq, scope.agent_id, scope.session_id)
-        until, partition = rows.to_micros(record.expires_at), scope.partition
-        for namespace in record.namespaces:
-            is_innermost = namespace == record.namespace
-            values.append((partition, to_path(namespace), *of_record, until, is_innermost))
+        scope, until = record.scope, rows.to_micros(record.expires_at)
+        of_record = (record.id, seq, scope.agent_id, scope.session_id, until)
+        paths = _paths(record.namespace)
+        values += [(*_key(record, path), *of_record, own) for path, own in paths]
     connection.executemany(_INSERT_NEW, values)
 
 
-def _key(record: Record, namespace: Namespace) -> tuple[str, str, int]:
-    return record.scope.partition, to_path(namespace), rows.to_micros(record.created_at)
+def _key(record: Record, path: str) -> tuple[str, str, int]:
+    return record.scope.partition, path, rows.to_micros(record.created_at)
 
 
 def erase(connection: Connection, erased: str, values: Sequence[Any]) -> None:
