@@ -10,9 +10,10 @@ from typing import Any, get_args
 from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, Group, Scalar, Where, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
+from ..passages import is_short
 from ..ports.engines import VectorIndex
 from ..ports.models import Embedder
-from ..ports.stores import Engines, Expansion, Hit, Query, Terms
+from ..ports.stores import Engines, Expansion, Hit, Query, Terms, altered
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
 from ..types import (
@@ -126,6 +127,9 @@ class Search:
         calibration: of the embedder's cosines.
         beside: threads on which the graph store is asked while the index is; None asks them one
             after the other, which is quicker where nothing is sent over a network.
+
+    Attributes:
+        embeds_on_loop: the embedder is asynchronous.
     """
 
     def __init__(
@@ -139,15 +143,11 @@ class Search:
     ) -> None:
         self._engines = engines
         self._embedder = embedder
+        self.embeds_on_loop: bool = is_async(embedder.embed)
         self._settings = settings
         self._access_log = access_log
         self._calibration = calibration
         self._beside = beside
-
-    @property
-    def embeds_on_loop(self) -> bool:
-        """The embedder is asynchronous."""
-        return is_async(self._embedder.embed)
 
     def run(self, request: SearchRequest) -> list[Match]:
         """Find the records that fit a request, best first; ties by id.
@@ -325,10 +325,11 @@ def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[M
     """Find the records with the greatest cosines, which are their scores; ties by id."""
     limit = request.top_k
     hits = [
-        hit for scope in request.scopes for hit in index.search(replace(query, scope=scope), limit)
+        hit for scope in request.scopes for hit in index.search(altered(query, scope=scope), limit)
     ]
     hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
-    asked = query_words(request.text)
+    del hits[limit:]
+    asked = {} if all(is_short(hit.record.text) for hit in hits) else query_words(request.text)
     words = {word: AskedWord(forms, 1 / len(asked)) for word, forms in asked.items()}
     matches = (
         Match(
@@ -337,7 +338,7 @@ def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[M
             score_details={"dense": hit.dense},
             excerpt=excerpt(hit, words),
         )
-        for hit in hits[:limit]
+        for hit in hits
     )
     return [one for one in matches if one.score >= request.threshold]
 
@@ -382,7 +383,7 @@ def _with_copied_metadata(match: Match) -> Match:
     if not match.record.metadata:
         return match
     metadata = _copy(match.record.metadata)
-    return replace(match, record=replace(match.record, metadata=metadata))
+    return altered(match, record=altered(match.record, metadata=metadata))
 
 
 def _copy(value: Any) -> Any:

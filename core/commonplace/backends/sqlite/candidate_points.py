@@ -326,6 +326,8 @@ class CandidatePoints:
 
     def weights(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
         """List the weight of each term in some candidates, 0 where one does not have it."""
+        if not len(self.frequencies):
+            return [()] * len(chosen)
         numbers = np.full(len(self.rows), -1, np.intp)
         numbers[chosen] = np.arange(len(chosen))
         number = numbers[self.occurrences.places]
@@ -470,6 +472,8 @@ class Postings:
 
         In the result `terms` are places in `indices`.
         """
+        if not len(indices):
+            return NONE_FOUND, np.zeros(0, np.intp)
         asked = np.array(indices, np.uint32)
         if not len(self._added.terms):
             return _find(self._sorted, asked)

@@ -9,6 +9,7 @@ import json
 import re
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from sqlite3 import Connection
@@ -151,14 +152,14 @@ class SqliteIndex:
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector, by terms and by tokens; best dense first."""
         vector: Floats = to_table([query.vector], self._dimensions)[0]
-        wanted = None if query.where is None else self._in_namespace(query)
-        if limit < 1 or (wanted is not None and not wanted.ids):
+        if limit < 1:
             return []
-        with self._cache.select(query, vector, wanted) as reading:
+        with self._cache.select(query, vector, partial(self._in_namespace, query)) as reading:
             candidates = reading.candidates
             found = self._hits(reading, query)
             found.take(candidates.best(candidates.dense, limit), limit)
-            found.take(candidates.best(found.lexical, limit, above=0.0), limit)
+            if query.terms.indices:
+                found.take(candidates.best(found.lexical, limit, above=0.0), limit)
             half = (limit + 1) // 2  # all would find hardly more, and ranking takes time
             if len(candidates.rows) <= _ALL_TOKENS and (scores := found.mean_late()) is not None:
                 found.take(candidates.best(scores, half, above=0.0), half)
@@ -168,13 +169,12 @@ class SqliteIndex:
         asked = asked_tokens(query, self._token_dimensions)
         return _HitCollector(self._cache, reading, query, self._table, asked)
 
-    def _in_namespace(self, query: Query) -> Wanted | None:
+    def _in_namespace(self, query: Query, connection: Connection) -> Wanted | None:
         """Choose the records of a small namespace, if a query asks for no others; None for all."""
-        namespace = required_namespace(query.where)
+        namespace = None if query.where is None else required_namespace(query.where)
         if namespace is None or self._keeps_records:
             return None
-        with self._handle.read() as connection:
-            ids = namespaces.records_in(connection, query.scope, namespace, _MOST_READ)
+        ids = namespaces.records_in(connection, query.scope, namespace, _MOST_READ)
         return None if ids is None else Wanted((), ids)
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
@@ -182,7 +182,7 @@ class SqliteIndex:
         vector: Floats = to_table([query.vector], self._dimensions)[0]
         if not turns and not ids:
             return []
-        with self._cache.select(query, vector, Wanted(turns, ids)) as reading:
+        with self._cache.select(query, vector, lambda _: Wanted(turns, ids)) as reading:
             found = self._hits(reading, query)
             number = len(reading.candidates.rows)
             found.take(iter(range(number)), max(number, 1))

@@ -50,6 +50,7 @@ COLUMNS = (
 )
 _ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
 _RECORD_BYTES = 1500  # a decoded record beside its text
+_JSON_BYTES = 4  # of decoded metadata for each character of its JSON
 _NEVER = 2**63 - 1
 _BATCH = 2048  # rows read at once
 _EMPTY_BYTES = 2000  # of a partition without points
@@ -232,11 +233,11 @@ class Points:
             visible = visible & self._mask(wanted)
         chosen = np.flatnonzero(visible)
         found, frequencies = self._postings.find(query.terms.indices)
-        if len(chosen) < self.size:  # else every row is a candidate
+        if len(frequencies) and len(chosen) < self.size:  # else every row is a candidate
             inside = found.terms[covered[found.places]]
             frequencies = np.bincount(inside, minlength=len(frequencies))
             found = found.among(visible[found.places])
-            found = found._replace(places=(np.cumsum(visible) - 1)[found.places])
+            found = found._replace(places=np.searchsorted(chosen, found.places))
         candidates = CandidatePoints(
             ids=self._ids,
             rows=chosen,
@@ -296,15 +297,8 @@ class Points:
 
 
 def _size(record: Record) -> int:
-    return _RECORD_BYTES + 2 * len(record.text) + _json_size(record.metadata)
-
-
-def _json_size(value: object) -> int:
-    if isinstance(value, str):
-        return 2 * len(value)
-    if isinstance(value, Mapping):
-        return sum(100 + 2 * len(key) + _json_size(item) for key, item in value.items())
-    return 50 * len(value) + sum(map(_json_size, value)) if isinstance(value, list | tuple) else 0
+    metadata = row_values.to_json(record.metadata) if record.metadata else ""
+    return _RECORD_BYTES + 2 * len(record.text) + _JSON_BYTES * len(metadata)
 
 
 @dataclass(slots=True, eq=False)
@@ -381,9 +375,9 @@ class PointCache:
 
     @contextmanager
     def select(
-        self, query: Query, vector: Floats, wanted: Wanted | None = None
+        self, query: Query, vector: Floats, choose: Callable[[Connection], Wanted | None]
     ) -> Iterator[Reading]:
-        """Score what a query may show, and keep the transaction open to read the records."""
+        """Score what a query may show of what is chosen, with the records still to be read."""
         if os.getpid() != self._pid:
             raise MemoryClosedError  # a fork, in which the locks may be held for ever
         partition = self._partition(query.scope.partition)
@@ -391,6 +385,7 @@ class PointCache:
             with partition.lock:
                 # Begun under the lock, it sees all that was loaded before.
                 connection = stack.enter_context(self._read())
+                wanted = choose(connection)
                 points = self._refresh(partition, connection)
                 selection = None if points is None else points.select(query, wanted)
             if points is not None and selection is not None:
