@@ -71,12 +71,10 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
 def on(memory: object) -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
 
-    def perform(step: Any) -> Any:
-        if isinstance(step, list):
-            return [perform(one) for one in step]
+    def make(step: Call) -> Any:
         return operator.attrgetter(step.name)(memory)(*step.args, **step.options)
 
-    return perform
+    return lambda step: [make(one) for one in step] if isinstance(step, list) else make(step)
 
 
 def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:

@@ -53,6 +53,7 @@ class LazyMemory:
         self._open_memory = memory if callable(memory) else None
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
+        self._opened: Memory | None = None  # to ask a future takes longer
         self._is_given_up = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
@@ -102,7 +103,7 @@ class LazyMemory:
         Raises:
             Exception: what opening it raised.
         """
-        return self.given or self.start().result()
+        return self.given or self._opened or self.start().result()
 
     async def aget(self) -> "Memory":
         """Return the memory, open, as `get`."""
@@ -146,6 +147,7 @@ class LazyMemory:
         """
         with self._lock:
             opening, self._opening, self._is_given_up = self._opening, None, False
+            self._opened = None
         return opening if self.given is None else None
 
     def close(self) -> None:
@@ -201,6 +203,8 @@ class LazyMemory:
         except BaseException as error:  # re-raised in the waiting caller
             opening.set_exception(error)
         else:
+            with self._lock:
+                self._opened = memory if opening is self._opening else None
             opening.set_result(memory)
 
 
