@@ -1,6 +1,7 @@
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
+import org.neo4j.configuration.GraphDatabaseInternalSettings;
 import org.neo4j.configuration.GraphDatabaseSettings;
 import org.neo4j.configuration.connectors.BoltConnector;
 import org.neo4j.configuration.helpers.SocketAddress;
@@ -16,6 +17,8 @@ class Serve {
             .setConfig(GraphDatabaseSettings.auth_enabled, true)
             // Each test fills an empty store, and would have all texts planned anew by what it holds.
             .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
+            // Nor for every length that a list or a text of the parameters has.
+            .setConfig(GraphDatabaseInternalSettings.cypher_size_hint_parameters, false)
             .setConfig(BoltConnector.advertised_address, place)
             .setConfig(BoltConnector.listen_address, place)
             .setConfig(BoltConnector.enabled, true)
