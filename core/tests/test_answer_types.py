@@ -226,10 +226,10 @@ def test_a_long_text_is_read_in_milliseconds(part) -> None:
     text = (part * 32_768)[:32_768]
     taken = []
     for asked in AnswerType:
-        start = time.perf_counter()
+        start = time.process_time()
         fits(text, asked)
-        taken.append(time.perf_counter() - start)
-    start = time.perf_counter()
+        taken.append(time.process_time() - start)
+    start = time.process_time()
     asked_type(text)
 
-    assert max(*taken, time.perf_counter() - start) < 0.025  # several times what it takes
+    assert max(*taken, time.process_time() - start) < 0.025  # several times what it takes

@@ -205,19 +205,19 @@ def test_ten_statements_take_a_moment() -> None:
     texts = [pair[0] for pair in PAIRS["en"]["develop"]["replaced"]][:10]
     statements = said(*texts)
     superseded(statements)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(20):
         superseded(statements)
 
-    assert (time.perf_counter() - start) / 20 < 0.005  # several times what it takes
+    assert (time.process_time() - start) / 20 < 0.005  # several times what it takes
 
 
 @pytest.mark.parametrize("part", ["a ", "my ", "I moved to ", "1", "一", "我的", "is ", ",", " "])
 def test_a_long_text_is_left_alone_quickly(part) -> None:
     short, long = (part * 400)[:400], (part * 32_768)[:32_768]
-    start = time.perf_counter()
+    start = time.process_time()
     superseded(said(short, long, short + "b"))
     for ask in (asks_now, asks_before, asks_first, change_words):
         ask(long)
 
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1

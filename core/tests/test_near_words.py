@@ -1,6 +1,6 @@
 """Mistyped words: which words may be meant, and which are other words."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -50,8 +50,8 @@ def test_words_without_end_take_a_bounded_time() -> None:
     words = [
         f"abcdefgh{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}" + "z" * (n % 3) for n in range(10**5)
     ]
-    start = perf_counter()
+    start = process_time()
 
     near_words([f"abcdefgh{letter}q" for letter in "abcdefghijklmnop"], words)
 
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
