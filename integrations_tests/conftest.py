@@ -1,5 +1,6 @@
 """Fixtures of every integration test."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         engines = item.callspec.params.get("engines", "") if hasattr(item, "callspec") else ""
         if "+" in engines or SERVERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.external_service)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector off the million objects of the frameworks, which all stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
