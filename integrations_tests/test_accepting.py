@@ -38,9 +38,10 @@ def embedder() -> GatedEmbedder:
 
 @pytest.fixture
 def memory(tmp_path: Path, embedder: GatedEmbedder) -> Iterator[Memory]:
-    """A memory that has seen its embedder answer quickly."""
+    """A memory that has seen its embedder answer quickly, on a machine under load too."""
     with Memory.open(str(tmp_path / "memory"), embedder=embedder) as opened:
         opened.add("the first", Scope(user_id="nobody"))
+        opened._runtime.worker.pace.measure(embedder, 1, 0.001)
         yield opened
         embedder.gate.set()
 
@@ -122,19 +123,15 @@ def test_a_write_behind_one_of_its_owner_is_accepted_and_others_are_done_at_once
 def test_a_slow_embedder_is_asked_after_the_write_is_accepted(
     tmp_path: Path, threads: ThreadPoolExecutor, *, is_known: bool
 ) -> None:
-    class Slow(HashEmbedder):
-        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
-            time.sleep(0.2)
-            return super().embed(texts, purpose=purpose)
-
-    with Memory.open(str(tmp_path), embedder=Slow()) as memory:
+    embedder = GatedEmbedder()
+    with Memory.open(str(tmp_path), embedder=embedder) as memory:
         if is_known:
             memory.add("the first", BOB)
-        writing = threads.submit(memory.add, "Alice rows", ALICE)
-        seconds = wait_for_pending(memory, 1)
+        writing = threads.submit(memory.add, "slow Alice rows", ALICE)
+        wait_for_pending(memory, 1)
 
-        assert seconds < 0.1
         assert not writing.done()
+        embedder.gate.set()
         assert writing.result(10).changes[0].event == "ADD"
         assert pending(memory) == 0
 
@@ -250,10 +247,10 @@ def test_a_write_that_is_not_accepted_does_not_claim_to_be_kept(
     def fail(*_: Any) -> Any:
         raise StoreUnavailableError(store="memory.db", reason="the disk is full")
 
-    monkeypatch.setattr(SqliteGraph, "apply", fail)
-    with pytest.raises(StoreUnavailableError) as refused:
-        memory.add("at once", ALICE)
-    memory.add("slow", ALICE, wait=False)  # so that the next one is accepted behind it
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteGraph, "apply", fail)
+        with pytest.raises(StoreUnavailableError) as refused:
+            memory.add("at once", ALICE)
     assert "kept" not in str(refused.value)
 
 
@@ -267,7 +264,7 @@ def test_closing_keeps_its_time_beside_a_slow_embedder(tmp_path: Path) -> None:
     took = time.monotonic() - began
     embedder.gate.set()
 
-    assert took < 3
+    assert took < 15  # the gate is shut for 20
     with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as again:
         again.flush()
         assert texts_of(again) == ["slow"]

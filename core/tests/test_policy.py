@@ -295,7 +295,7 @@ async def test_recall_stops_waiting_in_time(memory, monkeypatch, caplog):
     found = await agent(memory, recall_timeout=0.01).arecall(ALICE, "tea")
 
     assert found == []
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30  # without a limit it would hang
     assert "recall took longer than 0.01 s" in caplog.text
 
 

@@ -537,9 +537,9 @@ def test_a_refused_user_is_reported_at_once(neo4j_place, auth):
         pytest.skip("the server asks for no password")
     started = time.monotonic()
     with pytest.raises(StoreRefusedError, match=neo4j_place.uri) as caught:
-        Neo4jGraph(neo4j_place.uri, auth=auth)
+        Neo4jGraph(neo4j_place.uri, auth=auth, max_transaction_retry_time=60.0)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30  # it is not tried again
     assert "wrong" not in str(caught.value)
 
 
@@ -549,9 +549,9 @@ def test_a_server_that_is_not_there_is_reported_at_once():
         uri = f"bolt://127.0.0.1:{one.getsockname()[1]}"
     started = time.monotonic()
     with pytest.raises(StoreUnavailableError, match=uri):
-        Neo4jGraph(uri)
+        Neo4jGraph(uri, max_transaction_retry_time=60.0)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30  # it is not tried again
 
 
 @pytest.mark.parametrize("uri", ["http://host", "host:7687", "", "bolt+x://me:secret@host"])
