@@ -705,7 +705,7 @@ async def test_an_outage_raises_nothing_and_its_begin_and_end_are_logged(
 
 class SlowEmbedder(HashEmbedder):
     def embed(self, texts, *, purpose):
-        time.sleep(0.7)
+        time.sleep(0.2)
         return super().embed(texts, purpose=purpose)
 
 

@@ -485,6 +485,12 @@ async def test_a_session_id_that_no_scope_can_hold_costs_no_memory(memory, sessi
 # -- bounded waits ---------------------------------------------------------------------------------
 
 
+def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let writes, and the first recall, wait no longer than so many seconds."""
+    for module in ("commonplace.agents.agent_memory", "commonplace_agentscope.middleware"):
+        monkeypatch.setattr(f"{module}.WRITE_PATIENCE", seconds)
+
+
 @pytest.mark.parametrize(
     ("method", "name", "arguments"),
     [
@@ -496,7 +502,7 @@ async def test_a_tool_of_a_hung_memory_answers_with_an_error(
     memory, hang, monkeypatch, method, name, arguments
 ):
     hang(method)
-    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.02)
+    impatient(monkeypatch, 0.02)
     middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, mode="agent_control", recall_timeout=0.02
     )
@@ -516,7 +522,7 @@ async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, mo
         return opened(*args, **options)
 
     monkeypatch.setattr(Memory, "open", slowly)
-    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.02)
+    impatient(monkeypatch, 0.02)
     middleware = CommonplaceMiddleware(
         user_id="alice",
         path=str(tmp_path),
@@ -591,10 +597,10 @@ class GatedEmbedder(HashEmbedder):
 async def test_what_is_said_to_a_memory_whose_model_hangs_is_accepted(
     tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
+    impatient(monkeypatch, 0.05)
     embedder = GatedEmbedder()
     with Memory.open(str(tmp_path / "gated"), embedder=embedder) as memory:
-        middleware = CommonplaceMiddleware(user_id="alice", client=memory)
+        middleware = CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=0.05)
         agent = await make(middleware)
         for number in range(4):
             await agent.reply(UserMsg("alice", f"number {number}"))

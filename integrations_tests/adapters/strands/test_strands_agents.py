@@ -288,13 +288,16 @@ class TestGraphs:
         assert told("alice") == [TASK]
 
     async def test_a_graph_that_is_left_leaves_the_task(self, line, told, memory):
+        is_left = asyncio.Event()
+
         async def hang():
             async for event in line("A.", "B.", "C.").stream_async(TASK, {"user_id": "alice"}):
                 if event.get("type") == "multiagent_node_stop":
+                    is_left.set()
                     await asyncio.sleep(60)
 
         running = asyncio.create_task(hang())
-        await asyncio.sleep(1)
+        await is_left.wait()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await asyncio.sleep(0.2)

@@ -587,7 +587,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_write(
 
 class SlowEmbedder(HashEmbedder):
     def embed(self, texts, *, purpose):
-        time.sleep(0.7)
+        time.sleep(0.2)
         return super().embed(texts, purpose=purpose)
 
 
