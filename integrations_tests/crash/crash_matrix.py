@@ -6,6 +6,7 @@ for each run, which takes some tens of milliseconds.
 """
 
 import dataclasses
+import gc
 import importlib
 import json
 import os
@@ -378,6 +379,7 @@ def warm_up() -> None:
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if "testing" not in one.name and not one.name.endswith("__main__"):
                 importlib.import_module(one.name)
+    gc.freeze()  # a collection in a forked process would copy the pages of all that
 
 
 def main(engines: str, form: str, folder: str) -> None:
