@@ -1,6 +1,7 @@
 """One person, one id: what becomes of a user's id is the same in every adapter."""
 
 import enum
+import functools
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from strands import Agent
 
-from commonplace import InvalidScopeError, Scope
+from commonplace import InvalidScopeError, Policy, Scope
 from commonplace.agents import to_scope
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_langgraph import MemoryMiddleware
@@ -74,6 +75,18 @@ def words(given: Any) -> str:
     with pytest.raises(InvalidScopeError) as caught:
         to_scope(given)
     return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a turn wait for its memories as long as a machine under load may need."""
+    begin = Policy.__init__
+
+    @functools.wraps(begin)
+    def patient(self: Policy, *args: Any, **given: Any) -> None:
+        begin(self, *args, **{"recall_timeout": 30.0} | given)
+
+    monkeypatch.setattr(Policy, "__init__", patient)
 
 
 # -- agents ------------------------------------------------------------------------------------
