@@ -471,20 +471,39 @@ class CandidateArrays:
         return None if table is None else self._scale.place(table[self._best_rows] @ table.T)
 
     @cached_property
+    def _moments(self) -> Numbers:
+        """The order in which the candidates were told; a fact that was corrected, from then on."""
+        return _numbered(
+            [
+                (
+                    one.occurred_at if one.kind == "episode" else to_statement(one).moment,
+                    one.position or 0,
+                )
+                for one in self.records
+            ]
+        )
+
+    @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
-        """The best statements, each with newer ones that may replace it, as rows."""
+        """The best statements, each with newer ones that may replace it, as rows.
+
+        The newer ones are of all candidates, or without vectors that can be read of the best.
+        """
         best = self._best_rows
-        nearness = self._nearness
-        if nearness is None:
-            nearness = np.zeros((len(best), len(self.records)))
-            nearness[:, best] = 1.0
+        nearness = np.ones((len(best), len(self.records)))
+        if self._nearness is not None:
+            nearness = self._nearness
+        vectors = self._vectors if self._scale.of_default else None
+        may = (self._moments > self._moments[best, None]) & ~self.is_empty
+        if vectors is None:
+            may &= self._marked(best)
         return pairs(
             lambda row: replace(to_statement(self.records[row]), text=self.excerpts[row]),
             self._question,
             best.tolist(),
-            np.where(self.is_empty, 0.0, nearness),
+            np.where(may, nearness, 0.0),
             self.cosine,
-            self._vectors if self._scale.of_default else None,
+            vectors,
         )
 
     @cached_property
@@ -547,9 +566,8 @@ class CandidateArrays:
         if self._nearness is None:
             return np.zeros((len(best), len(self.records)))
         nearness = np.clip((self._nearness - 0.6) / 0.6, 0.0, 1.0)
-        moments = _numbered([(one.occurred_at, one.position or 0) for one in self.records])
         speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
-        is_newer = moments > moments[best, None]
+        is_newer = self._moments > self._moments[best, None]
         is_of_one = speakers == speakers[best, None]
         found: Floats = nearness * (is_newer & is_of_one & ~self.is_empty)
         # Where the vector is of another passage than the excerpt, it says nothing of that.

@@ -33,6 +33,7 @@ FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
 _LEAST = -3.0
 """Least logit without what the words add: of those replaced, 99 of 100 have more."""
+_READ = 4  # newer ones at most whose words are read for each older one
 _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
     r"|又|也|还(?!给|清)|另|二|も"
@@ -201,13 +202,15 @@ def pairs(
 
 
 def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
-    """Tell which pairs are worth reading: their words must not have to tell nearly all."""
+    """Tell which pairs are worth reading: of each older one the likeliest by its numbers alone."""
     near: NDArray[Any] = nearness >= FAR
     if added is None:
         return near
     weights, offset = _weights("with_vectors")
     of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
-    found: NDArray[Any] = near & (added + of_near * nearness + of_gain * gain + offset >= _LEAST)
+    logits = np.where(near, added + of_near * nearness + of_gain * gain + offset, -np.inf)
+    least = np.sort(logits, axis=1)[:, -_READ:][:, :1]
+    found: NDArray[Any] = near & (logits >= np.maximum(_LEAST, least))
     return found
 
 
