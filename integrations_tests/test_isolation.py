@@ -18,7 +18,7 @@ from commonplace.testing.fakes import HashEmbedder
 from .isolation.owners import OWNERS, USERS, canary, make_filter, owners_in
 from .isolation.play import OPENING, cases, functions, play
 
-OPERATIONS = 25_000  # of each of four memories
+OPERATIONS = 10_000  # of each of four memories; any of the leaks below is seen in 1,200
 # Functions of a memory that have no async version.
 NOT_AWAITED = {"admin", "embedder", "location", "session"}
 DEPTH = 6
@@ -41,7 +41,7 @@ def test_no_function_hands_out_what_is_of_another_owner(seed: int) -> None:
     assert set(cases()) <= set(seen.operations)
     assert {f"a{name}" for name in functions(Memory) - NOT_AWAITED} <= set(seen.operations)
     for name in ("search", "get", "get_many", "list", "history", "relations", "diagram", "update"):
-        assert seen.rows[name] > 100, name
+        assert seen.rows[name] > 50, name
 
 
 @pytest.mark.every_engine("embedded", "neo4j+folder", "neo4j+qdrant")
