@@ -2,11 +2,12 @@
 
     python benchmarks/train_replacement.py [--write]
 
-Reads the pairs of `corrections.toml`, which were judged by hand, and makes unrelated ones by taking
-the newer of another pair. The sets are left out in five parts, each judged by weights of the
-others; `apart` and `checked` are never trained on. Found is the share of replaced statements with a
-likelihood of .5, wrong that of pairs which both hold, far that of unrelated ones: with the vectors
-of the default embedder, without vectors, and by the rules alone.
+Reads the pairs of `corrections.toml`, which were judged by hand. Others tell of two matters: the
+newer one is of another pair, or what is nearest in a memory in which nothing changes
+(`ranking_sets.py`). The sets are left out in five parts, each judged by weights of the others;
+`apart` and `checked` are never trained on. Found is the share of replaced statements with a
+likelihood of .5, wrong that of pairs which both hold, far that of those on two matters: with the
+vectors of the default embedder, without vectors, and by the rules alone.
 """
 
 import json
@@ -19,11 +20,13 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
+import evidence
 import numpy as np
 import ranking_sets
 import scoring
 import typer
 from numpy.typing import NDArray
+from ranking_cases import Case
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
@@ -38,10 +41,12 @@ PAIRS = Path(__file__).with_name("corrections.toml")
 WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
 SPEAKERS = (None, "Alice")
-_STRANGERS = 6  # unrelated pairs for each
-_FAR = 4.0  # what all unrelated pairs weigh, where all that are replaced weigh 1
+_STRANGERS = 6  # newer ones of other pairs for each
+_NEAREST = 2  # in a memory, for each question
+_FAR = 4.0  # what all pairs on two matters weigh, where all that are replaced weigh 1
 _RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
 _STEPS = 300
+_LONGEST = 400  # characters of a statement
 _PARTS = 5
 _TOLD, _CORRECTED = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 22, tzinfo=UTC)
 
@@ -53,7 +58,7 @@ class Judged:
     Attributes:
         rows: of `PAIR_FEATURES`, one for each.
         vectors: what is read of their vectors.
-        label: 1 replaced, 0 both hold, -1 unrelated.
+        label: 1 replaced, 0 both hold, -1 on two matters.
     """
 
     rows: NDArray[Any]
@@ -79,6 +84,24 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
                 if other[0] != older
             ]
             yield f"{language} {half}", [*found, *far]
+
+
+def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, str, str, int]]:
+    """Pair what answers a question with what is nearest to it in a memory in which all holds."""
+    for case in cases:
+        texts = {
+            evidence.record_id(session.scope, one): one.text
+            for session in case.sessions
+            for one in session.contents
+            if len(one.text) <= _LONGEST
+        }
+        vectors = scoring.vectors(model, [*texts.values()], "document")
+        for question in case.questions if case.kind != "corrections" else ():
+            for gold in [one for one in texts if one in question.gold][:1]:
+                near = np.argsort(-vectors @ vectors[[*texts].index(gold)])
+                others = [one for one in np.array([*texts])[near] if one not in question.gold]
+                for other in others[:_NEAREST]:
+                    yield texts[gold], texts[other], question.text, -1
 
 
 def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) -> Judged:
@@ -131,7 +154,8 @@ def figures(judged: Judged, weights: NDArray[Any]) -> list[float]:
     """Compute found, wrong and far."""
     table = judged.table(with_vectors=len(weights) > len(PAIR_FEATURES) + 1)
     is_likely = table @ weights[:-1] + weights[-1] >= 0
-    return [float(is_likely[judged.label == one].mean()) for one in (1, 0, -1)]
+    parts = (is_likely[judged.label == one] for one in (1, 0, -1))
+    return [float(part.mean()) if len(part) else np.nan for part in parts]
 
 
 def write_weights(with_vectors: NDArray[Any], without: NDArray[Any]) -> None:
@@ -153,6 +177,11 @@ def main(
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
         sets = {name: judged(model, every) for name, every in told()}
+        for name, cases in (
+            ("develop", ranking_sets.develop(1)),
+            (APART[0], ranking_sets.apart(1)),
+        ):
+            sets[f"memories {name}"] = judged(model, [*beside(model, cases)])
     known = {name: one for name, one in sets.items() if not name.endswith(APART)}
     heads = ["found", "wrong", "far"]
     table = Table("set", *heads, "without: found", *heads[1:], "rules: found", *heads[1:])

@@ -19,6 +19,7 @@ PAIRS = tomllib.loads(
     (Path(__file__).parents[2] / "benchmarks/corrections.toml").read_text("utf-8")
 )
 USER = Scope(user_id="ada", session_id="1")
+MARKED = 0.6  # likelihood from which a note marks the older line
 
 
 def told(*texts: str) -> list[Statement]:
@@ -56,10 +57,10 @@ def embedder() -> SentenceEncoder:
 @pytest.mark.parametrize(
     ("language", "reads_vectors", "least", "most"),
     [
-        ("en", True, 0.68, 0.22),
-        ("zh", True, 0.65, 0.23),
-        ("en", False, 0.48, 0.16),
-        ("zh", False, 0.45, 0.12),
+        ("en", True, 0.60, 0.14),
+        ("zh", True, 0.60, 0.16),
+        ("en", False, 0.24, 0.08),
+        ("zh", False, 0.32, 0.06),
     ],
 )
 def test_replaced_statements_are_told_from_those_that_hold(
@@ -71,7 +72,7 @@ def test_replaced_statements_are_told_from_those_that_hold(
     most: float,
 ) -> None:
     def is_likely(pair: list[str]) -> bool:
-        return likelihood(embedder, *pair, reads_vectors=reads_vectors) >= 0.5
+        return likelihood(embedder, *pair, reads_vectors=reads_vectors) >= MARKED
 
     sets = PAIRS[language][half]
 
@@ -90,6 +91,20 @@ def test_what_another_does_or_what_is_said_again_replaces_nothing(
     embedder: SentenceEncoder, older: str, newer: str
 ) -> None:
     assert likelihood(embedder, older, newer, "Where do I live?") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("Desmond is a widower.", "Desmond drives a night bus in Bristol.", "Is Des a widower?"),
+        ("The gym code is 4711.", "The locker code is 9034.", "What is the gym code?"),
+        ("物业报修电话是0571-88120356。", "燃气公司的抢修电话是0571-96007。", "报修该打哪个号码？"),
+    ],
+)
+def test_what_tells_of_another_matter_replaces_nothing(
+    embedder: SentenceEncoder, older: str, newer: str, question: str
+) -> None:
+    assert likelihood(embedder, older, newer, question) < 0.5
 
 
 def test_only_a_newer_statement_of_the_same_speaker_counts() -> None:

@@ -45,7 +45,7 @@ _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
 _REPLACED = 0.6  # likelihood that a newer line took its place, from which on a line is marked
-_NEWER_FIRST = 0.15  # likelihood from which on the newer line is read first
+_NEWER_FIRST = 0.12  # likelihood from which on the newer line is read first
 _SESSIONS = 5  # of which the first that has a summary counts
 _NOW = datetime.max.replace(tzinfo=UTC)
 Rule = Literal[
