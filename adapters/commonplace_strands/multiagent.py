@@ -98,6 +98,11 @@ class MultiAgentRun:
         else:
             self.task = ""
 
+    def withdraw(self) -> None:
+        """Take back the task: a tool gave it, which cannot be seen from within a node."""
+        for memory, scope in self.owners.values():
+            memory.withdraw(self.messages(), scope)
+
     async def accept(self, memory: AgentMemory) -> None:
         """Accept the user's task in the scopes that `join` gave for a memory."""
         for owner, scope in list(self.owners.values()):
@@ -237,8 +242,11 @@ async def _end_run(event: AfterMultiAgentInvocationEvent) -> None:
     if status != "interrupted":
         del _runs[event.source]
     if outermost is not event.source:
-        outer_run = None if outermost is None else run_of(outermost, run.run_id)
-        if outermost is None or outer_run is None:
+        if outermost is None:
+            run.withdraw()
+            return
+        outer_run = run_of(outermost, run.run_id)
+        if outer_run is None:
             return
         outer_run.take_over(run, event.source, outermost)
         if not is_torn_down():

@@ -130,7 +130,7 @@ class TestTools:
         assert told("alice") == ["Ask them.", "All right."]
 
     def test_a_graph_within_a_tool_of_an_agent_without_a_plugin_is_no_user(
-        self, make, use, line, told
+        self, memory, plugin, make, use, line, told
     ):
         inner = line("A.", "B.", "C.")
 
@@ -140,6 +140,8 @@ class TestTools:
             return str(await inner.invoke_async(question, **of("alice")))
 
         make(script=[use("ask", question="Look it up.")], tools=[ask])("Ask them.", **of("alice"))
+        asyncio.run(plugin._agent_memory.wait_for_writes(10))
+        memory.flush()
 
         assert told("alice") == []
 
