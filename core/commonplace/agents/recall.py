@@ -296,7 +296,7 @@ def _choose(
     if asks_before(query) or asks_first(query):
         found = _facts_first(_without_sources(near)[:top_k])
         return [_as_earlier(one) if one.record.id in replaced else one for one in found]
-    hold, earlier_ones = _newest_for(near, told, replaced)
+    hold, earlier_ones = _newest_for(near, told, replaced, top_k)
     hold = _facts_first(_without_sources(hold)[:top_k])
     return _with_earlier(hold, earlier_ones, replaced, top_k)
 
@@ -309,7 +309,7 @@ def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match
         every: all that was found, of which each that replaces one of those is taken.
     """
     replaced = replacements(every)
-    hold, earlier_ones = _newest_for(matches, every, replaced)
+    hold, earlier_ones = _newest_for(matches, every, replaced, len(matches))
     return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
 
 
@@ -398,11 +398,14 @@ def _newer(match: Match, other: Match) -> Match:
 
 
 def _newest_for(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], most: int
 ) -> tuple[list[Match], list[Match]]:
     """Split matches into those that hold and those that newer ones replace, marked.
 
     One that replaces another has its place at least.
+
+    Args:
+        most: how many of those that hold are shown.
     """
     by_id = {one.record.id: one for one in others}
     hold: dict[str, Match] = {}
@@ -416,13 +419,14 @@ def _newest_for(
         if newest in by_id:
             hold.setdefault(newest, by_id[newest])
     rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
-    return _newer_first(list(hold.values()), rest), earlier_ones
+    return _newer_first(list(hold.values()), rest, most), earlier_ones
 
 
-def _newer_first(matches: list[Match], rest: Sequence[Match]) -> list[Match]:
+def _newer_first(matches: list[Match], rest: Sequence[Match], most: int) -> list[Match]:
     """Put a line that may tell what holds now in front of the one whose place it may have taken.
 
-    That one is marked if it is likely. The newer line may be of the rest.
+    That one is marked if it is likely, and else stays among the first `most`. The newer line may be
+    of the rest.
     """
     every = {one.record.id: one for one in (*matches, *rest)}
     found = list(matches)
@@ -435,6 +439,8 @@ def _newer_first(matches: list[Match], rest: Sequence[Match]) -> list[Match]:
         at = ids.index(older.record.id)
         if likely[newest] >= _REPLACED:
             found[at] = _as_earlier(older)
+        elif at + 1 == most:
+            continue
         if newest not in ids:
             found.insert(at, every[newest])
         elif (place := ids.index(newest)) > at:
