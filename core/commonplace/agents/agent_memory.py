@@ -539,6 +539,8 @@ class AgentMemory:
         if not messages:
             return WriteResult(operation="")
         ids, turns = self._ids(messages, write.scope), self.lazy.turns
+        with contextlib.suppress(Exception):  # told by the write below
+            self.lazy.get()  # until it is open nothing is accepted, and the answer comes second
         wait(turns.pending(ids), write.seconds)
         write.end = turns.end(messages, ids, id(self))
         return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
