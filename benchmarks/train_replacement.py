@@ -116,7 +116,7 @@ def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) ->
             Statement(text=text, moment=moment, kind="episode", role="user", name=speaker)
             for text, moment in ((older, _TOLD), (newer, _CORRECTED))
         ]
-        nearness = np.maximum(place(texts[:1] @ texts.T), replacement.FAR)
+        nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), replacement.FAR)]])
         for pair in replacement.pairs(
             statements.__getitem__, question, [0], nearness, place(texts @ asked)
         ).values():

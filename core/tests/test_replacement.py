@@ -41,7 +41,7 @@ def likelihood(
     place = Calibration().scale(question).place
     texts = np.array(embedder.embed([older, newer], purpose="document"))
     [asked] = np.array(embedder.embed([question], purpose="query"))
-    nearness = np.maximum(place(texts[:1] @ texts.T), FAR)
+    nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), FAR)]])
     read = texts if reads_vectors else None
     statement = told(older, newer).__getitem__
     found = pairs(statement, question, [0], nearness, place(texts @ asked), read)

@@ -31,9 +31,8 @@ from .current import (
 
 FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
-_LEAST = -3.0
+_LEAST = -2.5
 """Least logit without what the words add: of those replaced, 99 of 100 have more."""
-_READ = 4  # newer ones at most whose words are read for each older one
 _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
     r"|又|也|还(?!给|清)|另|二|も"
@@ -161,7 +160,8 @@ def pairs(
     Args:
         statement: returns one by its index; called only for those that are paired.
         older: the indices of those of which newer ones are looked for.
-        nearness: of each of these (row) to each statement, on the embedder's own scale.
+        nearness: of each of these (row) to each statement, on the embedder's own scale; 0 to one
+            that is not newer.
         fit: how near each statement is to the question, as above.
         vectors: of the default embedder, a row for each statement; None of another.
 
@@ -202,15 +202,18 @@ def pairs(
 
 
 def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
-    """Tell which pairs are worth reading: of each older one the likeliest by its numbers alone."""
+    """Tell which pairs are worth reading: of each older one the likeliest by its numbers alone.
+
+    Without vectors, all that are near.
+    """
     near: NDArray[Any] = nearness >= FAR
     if added is None:
         return near
     weights, offset = _weights("with_vectors")
     of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
     logits = np.where(near, added + of_near * nearness + of_gain * gain + offset, -np.inf)
-    least = np.sort(logits, axis=1)[:, -_READ:][:, :1]
-    found: NDArray[Any] = near & (logits >= np.maximum(_LEAST, least))
+    most = logits.max(axis=1, keepdims=True)
+    found: NDArray[Any] = near & (logits >= np.maximum(_LEAST, most))
     return found
 
 
