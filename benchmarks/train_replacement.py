@@ -116,9 +116,9 @@ def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) ->
             Statement(text=text, moment=moment, kind="episode", role="user", name=speaker)
             for text, moment in ((older, _TOLD), (newer, _CORRECTED))
         ]
-        nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), replacement.FAR)]])
+        nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), replacement.FAR)], [0.0, 0.0]])
         for pair in replacement.pairs(
-            statements.__getitem__, question, [0], nearness, place(texts @ asked)
+            statements.__getitem__, question, [0, 1], nearness, place(texts @ asked)
         ).values():
             made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
     columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]

@@ -41,10 +41,10 @@ def likelihood(
     place = Calibration().scale(question).place
     texts = np.array(embedder.embed([older, newer], purpose="document"))
     [asked] = np.array(embedder.embed([question], purpose="query"))
-    nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), FAR)]])
+    nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), FAR)], [0.0, 0.0]])
     read = texts if reads_vectors else None
     statement = told(older, newer).__getitem__
-    found = pairs(statement, question, [0], nearness, place(texts @ asked), read)
+    found = pairs(statement, question, [0, 1], nearness, place(texts @ asked), read)
     return float(likelihoods([*found.values()]).max(initial=0.0))
 
 

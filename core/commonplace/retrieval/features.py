@@ -485,18 +485,13 @@ class CandidateArrays:
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
-        """The best statements, each with newer ones that may replace it, as rows.
-
-        The newer ones are of all candidates, or without vectors that can be read of the best.
-        """
+        """The best statements, each with newer ones that may replace it, as rows."""
         best = self._best_rows
         nearness = np.ones((len(best), len(self.records)))
         if self._nearness is not None:
             nearness = self._nearness
         vectors = self._vectors if self._scale.of_default else None
         may = (self._moments > self._moments[best, None]) & ~self.is_empty
-        if vectors is None:
-            may &= self._marked(best)
         return pairs(
             lambda row: replace(to_statement(self.records[row]), text=self.excerpts[row]),
             self._question,

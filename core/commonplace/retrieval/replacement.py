@@ -159,7 +159,7 @@ def pairs(
 
     Args:
         statement: returns one by its index; called only for those that are paired.
-        older: the indices of those of which newer ones are looked for.
+        older: the indices of those of which newer ones are looked for, above all among themselves.
         nearness: of each of these (row) to each statement, on the embedder's own scale; 0 to one
             that is not newer.
         fit: how near each statement is to the question, as above.
@@ -173,7 +173,7 @@ def pairs(
     added = None if vectors is None else _added(vectors[older], vectors)
     statement = cache(statement)
     found = {}
-    for row, new in zip(*np.nonzero(_may(nearness, gain, added)), strict=True):
+    for row, new in zip(*np.nonzero(_may(older, nearness, gain, added)), strict=True):
         earlier, later = statement(older[row]), statement(int(new))
         if not may_be_replaced_by(earlier, later):
             continue
@@ -201,19 +201,25 @@ def pairs(
     return found
 
 
-def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
-    """Tell which pairs are worth reading: of each older one the likeliest by its numbers alone.
+def _may(
+    older: Sequence[int],
+    nearness: NDArray[Any],
+    gain: NDArray[Any],
+    added: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """Tell which pairs are worth reading: near ones of which the newer one is of `older`, too.
 
-    Without vectors, all that are near.
+    With vectors, for each older one the newer one that is likeliest by its numbers alone as well.
     """
     near: NDArray[Any] = nearness >= FAR
-    if added is None:
-        return near
-    weights, offset = _weights("with_vectors")
-    of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
-    logits = np.where(near, added + of_near * nearness + of_gain * gain + offset, -np.inf)
-    most = logits.max(axis=1, keepdims=True)
-    found: NDArray[Any] = near & (logits >= np.maximum(_LEAST, most))
+    worth = np.zeros_like(near)
+    worth[:, older] = True
+    if added is not None:
+        weights, offset = _weights("with_vectors")
+        of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
+        logits = np.where(near, added + of_near * nearness + of_gain * gain + offset, -np.inf)
+        worth |= logits >= np.maximum(_LEAST, logits.max(axis=1, keepdims=True))
+    found: NDArray[Any] = near & worth
     return found
 
 
