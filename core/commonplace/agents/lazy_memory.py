@@ -53,7 +53,7 @@ class LazyMemory:
         self._open_memory = memory if callable(memory) else None
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
-        self._opened: Memory | None = None  # to ask a future takes longer
+        self._opened: Memory | None = None
         self._is_given_up = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
@@ -73,10 +73,7 @@ class LazyMemory:
     @property
     def opened(self) -> "Memory | None":
         """The memory, if it is open."""
-        opening = self._opening
-        if self.given is not None or opening is None or not opening.done():
-            return self.given
-        return None if opening.exception() else opening.result()
+        return self.given or self._opened
 
     @property
     def opening_error(self) -> BaseException | None:
@@ -103,7 +100,7 @@ class LazyMemory:
         Raises:
             Exception: what opening it raised.
         """
-        return self.given or self._opened or self.start().result()
+        return self.opened or self.start().result()
 
     async def aget(self) -> "Memory":
         """Return the memory, open, as `get`."""
@@ -204,7 +201,8 @@ class LazyMemory:
             opening.set_exception(error)
         else:
             with self._lock:
-                self._opened = memory if opening is self._opening else None
+                if opening is self._opening:
+                    self._opened = memory
             opening.set_result(memory)
 
 
