@@ -167,7 +167,7 @@ def _share(values: Sequence[bool]) -> str:
 
 
 def main(
-    half: Annotated[str, typer.Option(help="develop, judge, second, third or apart.")] = "develop",
+    half: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(Half))}.")] = "develop",
     most: Annotated[int, typer.Option("--misses", help="Print that many in full.")] = 0,
     tables: TablesFile = None,
 ) -> None:

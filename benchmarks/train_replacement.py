@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,18 +89,21 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
 def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, str, str, int]]:
     """Pair what answers a question with what is nearest to it in a memory in which all holds."""
     for case in cases:
+        if case.kind == "corrections":
+            continue
         texts = {
             evidence.record_id(session.scope, one): one.text
             for session in case.sessions
             for one in session.contents
             if len(one.text) <= _LONGEST
         }
-        vectors = scoring.vectors(model, [*texts.values()], "document")
-        for question in case.questions if case.kind != "corrections" else ():
-            for gold in [one for one in texts if one in question.gold][:1]:
-                near = np.argsort(-vectors @ vectors[[*texts].index(gold)])
-                others = [one for one in np.array([*texts])[near] if one not in question.gold]
-                for other in others[:_NEAREST]:
+        ids, vectors = [*texts], scoring.vectors(model, [*texts.values()], "document")
+        for question in case.questions:
+            gold = next((one for one in ids if one in question.gold), None)
+            if gold is not None:
+                near = (ids[i] for i in np.argsort(-vectors @ vectors[ids.index(gold)]))
+                others = (one for one in near if one not in question.gold)
+                for other in islice(others, _NEAREST):
                     yield texts[gold], texts[other], question.text, -1
 
 

@@ -484,21 +484,22 @@ class CandidateArrays:
         )
 
     @cached_property
+    def _is_newer(self) -> Mask:
+        """Which candidates state something, and later than each of the best, which are the rows."""
+        found: Mask = (self._moments > self._moments[self._best_rows, None]) & ~self.is_empty
+        return found
+
+    @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
         """The best statements, each with newer ones that may replace it, as rows."""
-        best = self._best_rows
-        nearness = np.ones((len(best), len(self.records)))
-        if self._nearness is not None:
-            nearness = self._nearness
-        vectors = self._vectors if self._scale.of_default else None
-        may = (self._moments > self._moments[best, None]) & ~self.is_empty
+        nearness = 1.0 if self._nearness is None else self._nearness
         return pairs(
             lambda row: replace(to_statement(self.records[row]), text=self.excerpts[row]),
             self._question,
-            best.tolist(),
-            np.where(may, nearness, 0.0),
+            self._best_rows.tolist(),
+            np.where(self._is_newer, nearness, 0.0),
             self.cosine,
-            vectors,
+            self._vectors if self._scale.of_default else None,
         )
 
     @cached_property
@@ -562,9 +563,8 @@ class CandidateArrays:
             return np.zeros((len(best), len(self.records)))
         nearness = np.clip((self._nearness - 0.6) / 0.6, 0.0, 1.0)
         speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
-        is_newer = self._moments > self._moments[best, None]
         is_of_one = speakers == speakers[best, None]
-        found: Floats = nearness * (is_newer & is_of_one & ~self.is_empty)
+        found: Floats = nearness * (self._is_newer & is_of_one)
         # Where the vector is of another passage than the excerpt, it says nothing of that.
         strange = [i for i in self._long if not has_vector_of(self._hits[i], self.excerpts[i])]
         found[:, strange] = 0.0
