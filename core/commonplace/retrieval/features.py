@@ -8,7 +8,6 @@ this module knows: `benchmarks/train_ranking.py` measures it and writes `weights
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -494,7 +493,7 @@ class CandidateArrays:
         """The best statements, each with newer ones that may replace it, as rows."""
         nearness = 1.0 if self._nearness is None else self._nearness
         return pairs(
-            lambda row: replace(to_statement(self.records[row]), text=self.excerpts[row]),
+            lambda row: to_statement(self.records[row]),  # a long text tells of several matters
             self._question,
             self._best_rows.tolist(),
             np.where(self._is_newer, nearness, 0.0),
