@@ -139,15 +139,12 @@ def test_a_match_names_the_newer_ones_that_may_have_taken_its_place(tmp_path: Pa
 
 
 def test_a_long_text_takes_the_place_of_nothing(tmp_path: Path) -> None:
-    minutes = " ".join(
-        f"Paragraph {n}: the committee discussed item {n * 7 % 31} of the agenda."
-        for n in range(99)
-    )
+    report = " ".join(f"Gauge {n} stood at {n * 7 % 31} and was read twice." for n in range(20))
     with Memory.open(tmp_path) as memory:
-        for day, text in enumerate(["Remember that my car is parked on level 3.", minutes]):
+        for day, text in enumerate(["I live in Ghent.", f"I moved to Bruges. {report}"]):
             memory.add(Message(text=text, at=START + timedelta(days=day)), USER)
 
-        found = memory.search("Where is my car?", USER.owner)
+        found = memory.search("Where do I live?", USER.owner)
 
         assert len(found) == 2
         assert not any(one.replaced_by for one in found)
