@@ -5,9 +5,9 @@
 Reads the pairs of `corrections.toml`, which were judged by hand. Others tell of two matters: the
 newer one is of another pair, or what is nearest in a memory in which nothing changes
 (`ranking_sets.py`). The sets are left out in five parts, each judged by weights of the others;
-`apart` and `checked` are never trained on. Found is the share of replaced statements with a
-likelihood of .5, wrong that of pairs which both hold, far that of those on two matters: with the
-vectors of the default embedder, without vectors, and by the rules alone.
+those that end with `apart` or `checked` are never trained on. Found is the share of replaced
+statements with a likelihood of .5, wrong that of pairs which both hold, far that of those on two
+matters: with the vectors of the default embedder, and without vectors.
 """
 
 import json
@@ -34,19 +34,18 @@ from scipy.special import expit
 
 from commonplace.retrieval import replacement
 from commonplace.retrieval.calibration import Calibration
-from commonplace.retrieval.current import Statement
-from commonplace.retrieval.replacement import PAIR_FEATURES
+from commonplace.retrieval.replacement import LONGEST, PAIR_FEATURES, Statement
 
 PAIRS = Path(__file__).with_name("corrections.toml")
 WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
-SPEAKERS = (None, "Alice")
+# A user with or without a name tells a pair; without a question, as where all is listed.
+TOLD_BY = ((None, True), ("Alice", True), (None, False))
 _STRANGERS = 6  # newer ones of other pairs for each
 _NEAREST = 2  # in a memory, for each question
-_FAR = 4.0  # what all pairs on two matters weigh, where all that are replaced weigh 1
+_FAR = 6.0  # what all pairs on two matters weigh, where all that are replaced weigh 1
 _RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
 _STEPS = 300
-_LONGEST = 400  # characters of a statement
 _PARTS = 5
 _TOLD, _CORRECTED = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 22, tzinfo=UTC)
 
@@ -95,7 +94,7 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
             evidence.record_id(session.scope, one): one.text
             for session in case.sessions
             for one in session.contents
-            if len(one.text) <= _LONGEST
+            if len(one.text) <= LONGEST
         }
         ids, vectors = [*texts], scoring.vectors(model, [*texts.values()], "document")
         for question in case.questions:
@@ -108,20 +107,22 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
 
 
 def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) -> Judged:
-    """Compute the features of pairs, each told by a user with a name and by one without."""
+    """Compute the features of pairs, each as often as `TOLD_BY` says."""
     made = []
-    for (older, newer, question, label), speaker in product(every, SPEAKERS):
+    for (older, newer, asked_for, label), (speaker, is_asked) in product(every, TOLD_BY):
+        question = asked_for if is_asked else ""
         said = [f"{speaker}: {text}" if speaker else text for text in (older, newer)]
         texts = scoring.vectors(model, said, "document")
         [asked] = scoring.vectors(model, [question], "query")
-        place = Calibration().scale(question).place
+        place = Calibration().scale(question or older).place
+        fit = place(texts @ asked) if question else np.zeros(2)
         statements = [
             Statement(text=text, moment=moment, kind="episode", role="user", name=speaker)
             for text, moment in ((older, _TOLD), (newer, _CORRECTED))
         ]
         nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), replacement.FAR)], [0.0, 0.0]])
         for pair in replacement.pairs(
-            statements.__getitem__, question, [0, 1], nearness, place(texts @ asked)
+            statements.__getitem__, question, [0, 1], nearness, fit
         ).values():
             made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
     columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]
@@ -187,14 +188,13 @@ def main(
             sets[f"memories {name}"] = judged(model, [*beside(model, cases)])
     known = {name: one for name, one in sets.items() if not name.endswith(APART)}
     heads = ["found", "wrong", "far"]
-    table = Table("set", *heads, "without: found", *heads[1:], "rules: found", *heads[1:])
-    rules = np.array([*(2.0 * (name == "rules") for name in PAIR_FEATURES), -1.0])
+    table = Table("set", *heads, "without: found", *heads[1:])
     for part in range(_PARTS):
         left_out = [*sets][part::_PARTS]
         others = [other for name, other in known.items() if name not in left_out]
         each = [trained(others, with_vectors) for with_vectors in (True, False)]
         for name in left_out:
-            cells = [cell for weights in (*each, rules) for cell in figures(sets[name], weights)]
+            cells = [cell for weights in each for cell in figures(sets[name], weights)]
             table.add_row(name, *(f"{cell:.3f}" for cell in cells))
     Console().print(table)
     if write:

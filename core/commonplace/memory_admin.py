@@ -16,6 +16,7 @@ from .ports.checkpoints import Checkpoints
 from .ports.snapshot_rows import FenceRow
 from .ports.stores import version_at
 from .retrieval.decay import RetentionLimits, records_over_limits
+from .retrieval.replacement import last_of, to_statement
 from .runtime import Runtime
 from .settings import Settings
 from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds, now
@@ -157,6 +158,28 @@ class MemoryAdmin:
         check_ids("record_ids", record_ids)
         graph = self._runtime.engines.graph
         return graph.outdated_turns(scope, record_ids, now()) if record_ids else {}
+
+    def replacements(self, records: Sequence[Record]) -> Mapping[str, str]:
+        """Find the statements that newer ones among these likely replace, such as a former address.
+
+        For interfaces that list what is known. A search says so of its matches, for its question.
+
+        Args:
+            records: each of which is compared with the nearest newer ones of the same speaker. Long
+                texts replace nothing and stay.
+
+        Returns:
+            By id, the id of the last that took its place.
+        """
+        self._check_open()
+        vectors = self._runtime.engines.index.vectors(records)
+        found = [one for one in records if one.id in vectors]
+        newest = last_of(
+            [to_statement(one) for one in found],
+            [vectors[one.id].vector for one in found],
+            self._runtime.calibration,
+        )
+        return {found[old].id: found[new].id for old, new in newest.items()}
 
     def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
         """Call a function if a pending write fails; does not block.

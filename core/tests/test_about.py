@@ -21,7 +21,7 @@ TURNS = [
 
 
 def test_each_matter_once_and_what_holds_now(tmp_path: Path):
-    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+    with Memory.open(str(tmp_path)) as memory:
         session = Scope(user_id="alice", session_id="s")
         for day, text in enumerate(TURNS):
             at = BEGIN + timedelta(days=day)

@@ -563,31 +563,6 @@ def test_the_features_of_the_best_are_those_of_the_greatest_sum_equal_ones_in_th
     assert of_both == pytest.approx((rows[0] + rows[1]) / 2)
 
 
-def test_a_statement_that_replaces_another_answers_what_that_one_did() -> None:
-    old = fact("old", 0.6, text="I live in Paris.")
-    new = fact("new", 0.2, text="I moved to Lyon.", day=31)
-
-    now, then = (
-        dict(zip(("old", "new"), matrix(candidates(question, [old, new])), strict=True))
-        for question in ("Where do I live?", "Where did I live before?")
-    )
-
-    said = [*FEATURES].index("cosine")
-    assert now["new"][said] == now["old"][said]
-    assert then["new"][said] < then["old"][said]
-
-
-def test_a_turn_that_replaces_a_fact_is_not_weighed_by_its_length() -> None:
-    old = fact("old", 0.6, text="I live in Paris.")
-    told = turn(1, 0.2, text="I moved to Lyon.", day=31)
-    new = replace(told, record=replace(told.record, role="user"))
-
-    one, other = matrix(candidates("Where do I live?", [old, new]))
-
-    for name in ("length_fact", "length_turn"):
-        assert one[[*FEATURES].index(name)] == other[[*FEATURES].index(name)]
-
-
 @pytest.mark.parametrize(
     ("question", "text", "about"),
     [

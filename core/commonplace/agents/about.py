@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from ..retrieval.current import last_of, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
+from ..retrieval.replacement import to_statement
 from ..retrieval.statement_words import NEGATED
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
@@ -57,7 +57,9 @@ def about(scope: Scope) -> Plan[list[Known]]:
     outdated: Mapping[str, datetime] = {}
     if turns:
         outdated = yield call("admin.outdated_turns", scope, turns)
-    return _by_matter([one for one in _in_force(told) if one.record.id not in outdated])
+    told = [one for one in _in_force(told) if one.record.id not in outdated]
+    newest: Mapping[str, str] = yield call("admin.replacements", [one.record for one in told])
+    return _by_matter(told, newest)
 
 
 def _known(record: Record) -> Known | None:
@@ -82,26 +84,30 @@ def _in_force(told: Sequence[Known]) -> list[Known]:
     return [one for one in told if not _sentences(one.text) <= over]
 
 
-def _by_matter(told: Sequence[Known]) -> list[Known]:
-    """Put what newer statements replace below them, and leave out what is said again."""
-    records = [one.record for one in told]
-    newest = last_of([to_statement(record) for record in records])
-    drawn = {source for record in records for source in record.sources}
-    order = sorted(range(len(told)), key=lambda i: (i in newest, told[i].until is not None, i))
-    lines: dict[int, Known] = {}
-    earlier: dict[int, list[Known]] = {}
-    for i in order:
-        one, root = told[i], newest.get(i)
+def _by_matter(told: Sequence[Known], newest: Mapping[str, str]) -> list[Known]:
+    """Put what newer statements replace below them, and leave out what is said again.
+
+    Args:
+        newest: by the id of what is replaced, the id of what holds.
+    """
+    drawn = {source for one in told for source in one.record.sources}
+    by_id = {one.record.id: one for one in told}
+    order = sorted(told, key=lambda one: (one.record.id in newest, one.until is not None))
+    lines: dict[str, Known] = {}
+    earlier: dict[str, list[Known]] = {}
+    for one in order:
+        root = newest.get(one.record.id)
         if one.record.kind == "episode" and one.record.id in drawn:
             continue
-        beside = [*lines.values()] if root is None else earlier.setdefault(root, [])
+        same = [] if root is None else earlier.setdefault(root, [])
+        beside = lines.values() if root is None else [by_id[root], *same]
         if any(_says(other, one) for other in beside):
             continue
         if root is None:
-            lines[i] = one
+            lines[one.record.id] = one
         else:
-            earlier[root].append(replace(one, until=one.until or told[root].since))
-    return [replace(one, earlier=tuple(earlier.get(i, ()))) for i, one in lines.items()]
+            same.append(replace(one, until=one.until or by_id[root].since))
+    return [replace(one, earlier=tuple(earlier.get(id_, ()))) for id_, one in lines.items()]
 
 
 def _says(one: Known, other: Known) -> bool:

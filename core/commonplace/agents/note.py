@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
 
-from ..retrieval.current import tells_state
+from ..retrieval.slots import tells_state
 from ..retrieval.times import AskedTime, counted_days
 from ..types import Match, Record
 from .policy import Policy
@@ -357,9 +357,8 @@ def _time_of(record: Record, now: datetime) -> str:
         day = _local_to(now, record.valid_to).date()
         return f"[至{day}]" if chinese else f"[until {day}]"
     day = _local_to(now, record.occurred_at).date()
-    if record.kind in ("profile", "preference") or (
-        record.kind == "fact" and tells_state(record.text)
-    ):
+    is_known = record.kind == "fact" and record.origin not in ("tool", "document")
+    if record.kind in ("profile", "preference") or (is_known and tells_state(record.text)):
         return f"[{day}起]" if chinese else f"[since {day}]"
     age = _age(day, now.date(), chinese)
     return f"[{day},{age}]" if chinese else f"[{day}, {age}]"

@@ -8,13 +8,13 @@ memory is a sans-IO plan, so it is written once for callers with and without an 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from ..errors import InvalidRecordError
-from ..retrieval.current import Statement, last_of, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
+from ..retrieval.replacement import LIKELY
 from ..retrieval.statement_words import asks_before, asks_first
 from ..retrieval.utterance_kinds import (
     contains,
@@ -26,7 +26,7 @@ from ..retrieval.utterance_kinds import (
 from ..sans_io import Call, Plan, call
 from ..types import Kind, Match, Page, Record, Scope, SessionPage
 from .framework_values import clean, is_visible
-from .note import EARLIER
+from .note import EARLIER, is_earlier
 from .policy import Policy
 from .standing_instructions import list_instructions, without_replaced
 
@@ -44,10 +44,8 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
-_REPLACED = 0.6  # likelihood that a newer line took its place, from which on a line is marked
-_NEWER_FIRST = 0.12  # likelihood from which on the newer line is read first
+_NEWER_FIRST = 0.08  # likelihood from which on the newer line is read first
 _SESSIONS = 5  # of which the first that has a summary counts
-_NOW = datetime.max.replace(tzinfo=UTC)
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
 ]
@@ -291,44 +289,22 @@ def _choose(
     if best < ENOUGH:
         return []
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
-    replaced = replacements(matches, stated)
-    rules.update((one.record.id, "superseded") for one in near if one.record.id in replaced)
+    rules.update((one.record.id, "superseded") for one in near if _is_replaced(one))
     if asks_before(query) or asks_first(query):
-        found = _facts_first(_without_sources(near)[:top_k])
-        return [_as_earlier(one) if one.record.id in replaced else one for one in found]
-    hold, earlier_ones = _newest_for(near, told, replaced, top_k)
-    hold = _facts_first(_without_sources(hold)[:top_k])
-    return _with_earlier(hold, earlier_ones, replaced, top_k)
+        found = [_as_earlier(one) if _is_replaced(one) else one for one in near]
+        return _facts_first(_without_sources(found)[:top_k])
+    found = _newer_first(near, told, top_k)
+    return _facts_first(_within_room(_without_sources(found), top_k))
 
 
 def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
-    """Put what holds now before what it replaces, which is marked; as many as were given.
+    """Put what may hold now before what it replaces, which is marked; as many as were given.
 
     Args:
         matches: to put in order, best first.
         every: all that was found, of which each that replaces one of those is taken.
     """
-    replaced = replacements(every)
-    hold, earlier_ones = _newest_for(matches, every, replaced, len(matches))
-    return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
-
-
-def replacements(matches: Sequence[Match], stated: str = "") -> dict[str, str]:
-    """Map the id of each record that a newer one replaces to the id of that one.
-
-    Args:
-        matches: of one search, in any order.
-        stated: what the user says now, whose id is "".
-    """
-    records = [match.record for match in matches]
-    told = [to_statement(record) for record in records]
-    speakers = {(one.user, one.name) for one in told if one.role == "user"} if stated else set()
-    told += [
-        Statement(text=stated, moment=_NOW, kind="episode", role="user", user=user, name=name)
-        for user, name in speakers
-    ]
-    ids = [*(record.id for record in records), *("" for _ in speakers)]
-    return {ids[old]: ids[new] for old, new in last_of(told).items()}
+    return _within_room(_newer_first(matches, every, len(matches)), len(matches))
 
 
 def without_held(records: Iterable[Record], held: Conversation | None) -> list[Record]:
@@ -394,74 +370,50 @@ def _newer(match: Match, other: Match) -> Match:
     one, two = match.record, other.record
     if (one.kind, one.role, one.name) != (two.kind, two.role, two.name):
         return match
-    return replace(match, record=two) if two.occurred_at > one.occurred_at else match
+    if two.occurred_at <= one.occurred_at:
+        return match
+    return replace(match, record=two, replaced_by=other.replaced_by)
 
 
-def _newest_for(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], most: int
-) -> tuple[list[Match], list[Match]]:
-    """Split matches into those that hold and those that newer ones replace, marked.
-
-    One that replaces another has its place at least.
-
-    Args:
-        most: how many of those that hold are shown.
-    """
-    by_id = {one.record.id: one for one in others}
-    hold: dict[str, Match] = {}
-    earlier_ones: list[Match] = []
-    for match in matches:
-        newest = replaced.get(match.record.id)
-        if newest is None:
-            hold.setdefault(match.record.id, match)
-            continue
-        earlier_ones.append(_as_earlier(match))
-        if newest in by_id:
-            hold.setdefault(newest, by_id[newest])
-    rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
-    return _newer_first(list(hold.values()), rest, most), earlier_ones
-
-
-def _newer_first(matches: list[Match], rest: Sequence[Match], most: int) -> list[Match]:
+def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) -> list[Match]:
     """Put a line that may tell what holds now in front of the one whose place it may have taken.
 
     That one is marked if it is likely, and else stays among the first `most`. The newer line may be
-    of the rest.
+    any that was found.
     """
-    every = {one.record.id: one for one in (*matches, *rest)}
+    by_id = {one.record.id: one for one in (*every, *matches)}
     found = list(matches)
     for older in matches:
-        likely = {id_: odds for id_, odds in older.replaced_by.items() if id_ in every}
-        newest = max(likely, key=lambda id_: likely[id_], default=None)
-        if newest is None or likely[newest] < _NEWER_FIRST:
+        newest = max(older.replaced_by, key=older.replaced_by.__getitem__, default="")
+        if older.replaced_by.get(newest, 0.0) < _NEWER_FIRST:
             continue
         ids = [one.record.id for one in found]
         at = ids.index(older.record.id)
-        if likely[newest] >= _REPLACED:
+        if _is_replaced(older):
             found[at] = _as_earlier(older)
         elif at + 1 == most:
             continue
-        if newest not in ids:
-            found.insert(at, every[newest])
-        elif (place := ids.index(newest)) > at:
+        if newest not in ids and newest in by_id:  # else the conversation holds it
+            found.insert(at, by_id[newest])
+        elif newest in ids and (place := ids.index(newest)) > at:
             found.insert(at, found.pop(place))
     return found
 
 
-def _with_earlier(
-    hold: list[Match], earlier_ones: Sequence[Match], replaced: Mapping[str, str], most: int
-) -> list[Match]:
-    """Put replaced lines behind those that replace them, or last, as long as there is room."""
-    found = list(hold)
-    for match in earlier_ones[: most - len(hold)]:
-        newest = replaced[match.record.id]
-        behind = [
-            at
-            for at, one in enumerate(found)
-            if newest in (one.record.id, replaced.get(one.record.id))
-        ]
-        found.insert(behind[-1] + 1 if newest and behind else len(found), match)
-    return found
+def _is_replaced(match: Match) -> bool:
+    return max(match.replaced_by.values(), default=0.0) >= LIKELY
+
+
+def _within_room(matches: Sequence[Match], most: int) -> list[Match]:
+    """Leave out what there is no room for: first what is marked as earlier, then the last."""
+    room = most - sum(not is_earlier(one) for one in matches)
+    kept = []
+    for match in matches:
+        if is_earlier(match):
+            room -= 1
+        if room >= 0 or not is_earlier(match):
+            kept.append(match)
+    return kept[:most]
 
 
 def _as_earlier(match: Match) -> Match:

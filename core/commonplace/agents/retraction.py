@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from ..errors import RecordNotFoundError
-from ..retrieval.current import superseded, to_statement
 from ..retrieval.lexical import has_cjk, vocabulary
+from ..retrieval.replacement import LIKELY
 from ..retrieval.statement_words import change_words, subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
@@ -19,7 +19,7 @@ from ..types import Match, Record, Scope
 from .policy import WRITE_PATIENCE, Policy
 from .recall import search_scope, to_query
 
-_LEAST = 0.4  # score of what is meant, and far above that of others
+_LEAST = 0.35  # score of what is meant, and far above that of others
 _SURE = 0.8  # score of what is meant where it has half of the words alone
 _RIVAL = 0.4  # share of the best score from which one with as many of the words may be meant, too
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
@@ -55,7 +55,7 @@ def retract(
     """Delete what each request names, where one memory is clearly meant; return what is deleted.
 
     An assistant's answer and an extracted fact that repeat it go too, and the summary of its
-    session. What is meant scores above .4, tells of the same person, and has more of the words
+    session. What is meant scores above .35, tells of the same person, and has more of the words
     that are named than every other such memory; of two that have as many the older is meant by "my
     old number".
 
@@ -139,6 +139,7 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         and (
             (other == share and match.score >= _RIVAL * best.score)
             or match.score > best.score + _MARGIN
+            or match.replaced_by.get(best.record.id, 0.0) >= LIKELY
         )
         and match.record not in _repetitions(best.record, [match.record])
     ]
@@ -155,11 +156,9 @@ def _without_new(matches: Iterable[Match]) -> list[Match]:
     That is what says so, and what replaces another.
     """
     found = list(matches)
-    newer = set(superseded([to_statement(one.record) for one in found]).values())
+    newer = {id_ for one in found for id_, odds in one.replaced_by.items() if odds >= LIKELY}
     return [
-        one
-        for place, one in enumerate(found)
-        if place not in newer and not change_words(one.record.text)
+        one for one in found if one.record.id not in newer and not change_words(one.record.text)
     ]
 
 

@@ -7,7 +7,7 @@ this module knows: `benchmarks/train_ranking.py` measures it and writes `weights
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,9 @@ from ..ports.stores import Expansion, Hit
 from ..types import Record, Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .current import to_statement
 from .excerpts import AskedWord, excerpt, has_vector_of
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
-from .replacement import Pair, likelihoods, pairs
+from .replacement import Pair, likelihoods, pairs, to_statement
 from .statement_words import (
     asked_subjects,
     asks_before,
@@ -41,6 +40,7 @@ Numbers = NDArray[np.intp]
 
 IMAGINED = 30  # candidates without any of the question's words, so that few are not all common
 _EPSILON = 1e-9
+_SURE = 3  # power of a likelihood: what is doubtful changes little
 _COMPARED = 8  # best statements of which newer ones replace older ones
 _NEAREST = 20  # candidates in which a word that was mistyped is looked for
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
@@ -502,53 +502,50 @@ class CandidateArrays:
         )
 
     @cached_property
-    def replaced(self) -> dict[int, int]:
-        """The best statements that newer ones among them clearly replace, as rows: the newest."""
-        # Who names the older value asks for that: "What did I say of Paris?"
-        asked = set(_LETTERS.findall(self._question.casefold()))
-        best = {*self._best_rows.tolist()}
-        clear = [
-            (old, new)
-            for (old, new), pair in self._pairs.items()
-            if pair.is_replaced and new in best and asked & pair.older.values <= pair.newer.values
-        ]
+    def replaced_by(self) -> dict[int, dict[int, float]]:
+        """What may replace each of the best statements, and how likely, all by their rows.
 
-        def time_of_newer(rows: tuple[int, int]) -> tuple[datetime, int]:
-            newer = self.records[rows[1]]
-            return newer.occurred_at, newer.position or 0
-
-        return dict(sorted(clear, key=time_of_newer))
-
-    @cached_property
-    def replaced_by(self) -> dict[int, dict[str, float]]:
-        """Ids of what may replace each of the best statements, and how likely, by its row.
-
-        Empty where there are no vectors, without which nothing can be said.
+        Empty where there are no vectors, without which nothing can be said, and where the question
+        names a time of which something is told: that held then.
         """
-        found: dict[int, dict[str, float]] = {}
-        if self._nearness is None:
+        found: dict[int, dict[int, float]] = {}
+        if self._nearness is None or self.dated.any():
             return found
         each = likelihoods([*self._pairs.values()])
         for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
-            found.setdefault(old, {})[self.records[new].id] = likelihood
+            found.setdefault(old, {})[new] = likelihood
         return found
 
     @cached_property
-    def is_replaced(self) -> Mask:
-        """Statements that a newer one replaces."""
-        return self._marked(self.replaced)
+    def replaced(self) -> Floats:
+        """How likely a newer statement replaces each, where the question does not name its value.
+
+        "What did I say of Paris?" asks for what "I moved to Lyon." has replaced.
+        """
+        found = np.zeros(len(self.records))
+        asked = set(_LETTERS.findall(self._question.casefold()))
+        for old, newer in self.replaced_by.items():
+            for new, likelihood in newer.items():
+                pair = self._pairs[old, new]
+                if asked & pair.older.values <= pair.newer.values:
+                    found[old] = max(found[old], likelihood**_SURE)
+        return found
 
     @cached_property
-    def replaces(self) -> Mask:
-        """Statements that replace another and hold."""
-        return self._marked(set(self.replaced.values()) - self.replaced.keys())
+    def replaces(self) -> Floats:
+        """How likely each replaces one of the best statements, and holds."""
+        found = np.zeros(len(self.records))
+        for newer in self.replaced_by.values():
+            for new, likelihood in newer.items():
+                found[new] = max(found[new], likelihood**_SURE)
+        held: Floats = found * (1 - self.replaced)
+        return held
 
     @cached_property
-    def is_first(self) -> Mask:
-        """Statements that were replaced and had replaced nothing, where that is asked for."""
+    def first(self) -> Floats:
+        """How likely each was replaced and replaced nothing, where that is asked for."""
         asked = asks_first(self._question)
-        first = self.replaced.keys() - set(self.replaced.values()) if asked else ()
-        return self._marked(first)
+        return self.replaced * (1 - self.replaces) if asked else np.zeros(len(self.records))
 
     @cached_property
     def _newer_twins(self) -> Floats:
@@ -605,11 +602,6 @@ class CandidateArrays:
         """What an older statement says on the matter of which this one says that it changed."""
         said = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
         found: Floats = said.max(axis=0)
-        return found
-
-    def _marked(self, rows: Collection[int]) -> Mask:
-        found = np.zeros(len(self.records), bool)
-        found[list(rows)] = True
         return found
 
     @cached_property
@@ -769,10 +761,10 @@ FEATURES: Mapping[str, Feature] = {
     "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer,
-    "replaced": lambda c: c.is_replaced * (c.direction >= 0),
-    "replaced_asked": lambda c: c.is_replaced * (c.direction < 0),
+    "replaced": lambda c: c.replaced * (c.direction >= 0),
+    "replaced_asked": lambda c: c.replaced * (c.direction < 0),
     "replaces": lambda c: c.replaces * (c.direction >= 0),
-    "first": lambda c: c.is_first * 1.0,
+    "first": lambda c: c.first,
     "outdated": lambda c: c.outdated,
     "outdated_asked": lambda c: c.outdated * c.direction,
     "overtaken": lambda c: c.overtaken,
@@ -794,7 +786,6 @@ _SAID = [
     )
 ]  # fmt: skip
 """The columns of what a text says itself."""
-_LENGTHS = [[*FEATURES].index(name) for name in ("length_fact", "length_turn")]
 
 
 def matrix(candidates: CandidateArrays) -> Floats:
@@ -802,23 +793,12 @@ def matrix(candidates: CandidateArrays) -> Floats:
 
     What states nothing says no more than what states most: a question asked before is no answer,
     however near it is.
-
-    A statement that replaces another answers what that one did: of what they say, it has the better
-    of both. "I moved to Lyon." answers "Where do I live?" no worse than "I live in Paris."
     """
     rows = np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
     silent = np.flatnonzero(candidates.is_empty)[:, None]
     rows[silent, _SAID] = np.minimum(
         rows[silent, _SAID], rows[candidates.stating].max(axis=0)[_SAID]
     )
-    if candidates.direction >= 0:
-        own = candidates.own
-        for old, new in candidates.replaced.items():
-            if own[old] > own[new]:
-                # A fact and a turn are weighed by lengths of their own, which say nothing here.
-                one_kind = candidates.is_turn[old] == candidates.is_turn[new]
-                said = _SAID if one_kind else [*_SAID, *_LENGTHS]
-                rows[new, said] = rows[old, said]
     return rows
 
 

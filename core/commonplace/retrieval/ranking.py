@@ -143,13 +143,14 @@ def rank(
         details = {name: part for name, part in details.items() if part} | {"offset": offset}
         # One of the day that is asked for stands for later ones.
         shown = best if found.dated[best] > found.dated[standing] else standing
+        newer = found.replaced_by.get(shown, {})
         matches.append(
             Match(
                 record=records[shown],
                 score=scores[best],
                 score_details=details,
                 excerpt=found.excerpts[shown],
-                replaced_by=found.replaced_by.get(shown, {}),
+                replaced_by={records[row].id: odds for row, odds in newer.items()},
             )
         )
     return matches

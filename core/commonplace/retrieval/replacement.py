@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -17,27 +18,145 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .current import (
+from ..types import Record
+from .calibration import Calibration
+from .lexical import CJK, vocabulary
+from .slots import slots_in
+from .statement_words import (
+    CLOSE,
     KIN,
+    NOW,
     SELF,
-    Statement,
-    difference,
     matter_words,
-    may_be_replaced_by,
-    names_of,
-    replaces,
-    sentences,
+    subject,
+    values_in,
 )
+from .utterance_kinds import statements
 
+LONGEST = 400
+"""Characters of a statement at most: longer texts tell of several matters, and are left alone."""
 FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
+LIKELY = 0.5
+"""Likelihood from which on a statement counts as replaced."""
+_NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _LEAST = -2.5
 """Least logit without what the words add: of those replaced, 99 of 100 have more."""
+_LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
+_ABOUT_USERS = frozenset(["fact", "preference", "profile"])
+_NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
 _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
     r"|又|也|还(?!给|清)|另|二|も"
 )
+_DOTS = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. |(?<=\w)\.(?=\w)")  # that end no sentence
 _DIGIT = re.compile(r"\d")
+_WORDS = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|['’@.+-])*[^\W{CJK}]")
+
+
+# -- statements ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A text that somebody said or that is known as a fact.
+
+    Attributes:
+        moment: since when it holds, or when it was said.
+        position: order among those of one moment.
+        kind: kind of record. A fact and a turn of the user whom it is about may replace each
+            other; other statements of two kinds never do.
+        role: who spoke, None for a fact; turns of two roles never replace each other.
+        name: of the speaker; as above.
+        user: whose memory it is in; None if unknown, which keeps facts and turns apart.
+        trust: one of less trust replaces nothing.
+    """
+
+    text: str
+    moment: datetime
+    position: int | None = None
+    kind: str = "fact"
+    role: str | None = None
+    name: str | None = None
+    user: str | None = None
+    trust: float = 1.0
+
+
+def to_statement(record: Record) -> Statement:
+    """Return what a record states; a fact that was corrected, from its correction on."""
+    moment = record.occurred_at
+    if record.kind != "episode" and (later := record.updated_at - record.created_at) > _NO_TIME:
+        moment = min(moment, _LATEST - later) + later
+    role: str | None = record.role
+    if record.kind == "episode" and role is None and not record.name:
+        role = record.origin  # of a turn that was stored as a text
+    return Statement(
+        text=record.text,
+        moment=moment,
+        position=record.position,
+        kind=record.kind,
+        role=role,
+        name=record.name,
+        user=record.scope.user_id,
+        trust=record.trust,
+    )
+
+
+def _may_be_replaced_by(older: Statement, newer: Statement) -> bool:
+    """Tell whether a statement is newer than another, short, and by whom may correct it."""
+    return (
+        max(len(newer.text), len(older.text)) <= LONGEST
+        and older.trust <= newer.trust
+        and _is_newer(newer, older)
+        and _are_of_one(older, newer)
+    )
+
+
+def _is_newer(one: Statement, other: Statement) -> bool:
+    """Tell whether one was said after another; a fact is as old as the turn of its moment."""
+    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+        return one.moment > other.moment
+    return _time(one) > _time(other)
+
+
+def _time(statement: Statement) -> tuple[datetime, int]:
+    return statement.moment, -1 if statement.position is None else statement.position
+
+
+def _are_of_one(one: Statement, other: Statement) -> bool:
+    """Tell whether two statements are by one speaker, or by the user and about him."""
+    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+        turn = one if one.kind == "episode" else other
+        is_users = one.user is not None and one.user == other.user and turn.role == "user"
+        return is_users and {one.kind, other.kind} <= {"episode", *_ABOUT_USERS}
+    if one.kind != other.kind and not {one.kind, other.kind} <= _ABOUT_USERS:
+        return False
+    return (one.role, _speaker(one)) == (other.role, _speaker(other))
+
+
+def _speaker(turn: Statement) -> str | None:
+    """Return the name of a turn's speaker; None for the user himself."""
+    name, user = (turn.name or "").casefold(), (turn.user or "").casefold()
+    return None if name in ("", user) else name
+
+
+def _names_of(statement: Statement) -> frozenset[str]:
+    """Read the names that mean the user: that of the speaker, and the one that the id begins with.
+
+    A fact tells them as "alice", whose id may be "alice-7".
+    """
+    if statement.user is None:
+        return frozenset()
+    return _first_names(statement.user, None if statement.role is None else statement.name or "")
+
+
+@lru_cache(maxsize=256)
+def _first_names(*names: str | None) -> frozenset[str]:
+    found = (_NAME_BEGINS.match(one.casefold()) for one in names if one is not None)
+    return frozenset(one[0] for one in found if one)
+
+
+# -- pairs of statements ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +166,20 @@ class _Told:
     Attributes:
         small: its text in small letters.
         owners: whom its sentences are about; "" for the user.
-        slots: what they fill, and whether they say that it changed.
         words: that tell its matter.
-        values: names, numbers and addresses in it. names: of these, names.
+        values: names, numbers and addresses in it.
         longest: the words of its longest sentence.
+        slots: what they fill, and whether they say that it changed.
         closes: it says that something is over. goes_on: that something is another way now.
         adds: it tells of one more. has_digits: there is a number in it.
     """
 
     small: str
     owners: frozenset[str]
-    slots: Mapping[tuple[str, str], bool]
     words: frozenset[str]
     values: frozenset[str]
-    names: frozenset[str]
     longest: tuple[str, ...]
+    slots: Mapping[tuple[str, str], bool]
     closes: bool
     goes_on: bool
     adds: bool
@@ -77,10 +195,10 @@ class Pair:
         gain: by how much the newer one is nearer to the question.
         asked: words of the question that tell its matter.
         is_named: both are turns of a named speaker.
-        is_replaced: what the rules of `current` say.
         shared: words of both that tell their matter.
         beginning: share of the words of the longest sentences that begin both. matching: that
-            begin or end both. differs_twice: some match again between two differences.
+            begin or end both.
+        of_vectors: what their vectors add; None without.
     """
 
     newer: _Told
@@ -89,11 +207,9 @@ class Pair:
     gain: float
     asked: frozenset[str]
     is_named: bool
-    is_replaced: bool
     shared: frozenset[str]
     beginning: float
     matching: float
-    differs_twice: bool
     of_vectors: float | None = None
 
 
@@ -102,10 +218,7 @@ PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
     "gain": lambda p: p.gain,
     # A speaker's name is embedded with each turn, which makes them nearer.
     "named": lambda p: p.is_named,
-    "rules": lambda p: p.is_replaced,
-    # About whom and what: another owner, one slot, one that changed, the same words.
-    "other_owner": lambda p: p.newer.owners.isdisjoint(p.older.owners),
-    "owner_is_named": lambda p: any(one and one in p.older.small for one in p.newer.owners),
+    # About what: one slot, one that changed, the same words, those of the question.
     "slot": lambda p: not p.newer.slots.keys().isdisjoint(p.older.slots),
     "slot_changes": lambda p: any(p.newer.slots.get(one) for one in p.older.slots),
     "shares": lambda p: bool(p.shared),
@@ -113,12 +226,9 @@ PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
     "asked_words": lambda p: len(p.asked & p.newer.words) / max(1, len(p.asked)),
     # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
     "begins_alike": lambda p: p.beginning,
-    "differs_twice": lambda p: p.differs_twice,
     "loses_asked": lambda p: (
         p.matching * len(p.asked & p.older.words - p.newer.words) / max(1, len(p.asked))
     ),
-    # A name that is not taken up, a number for a number.
-    "no_name": lambda p: p.newer.names < p.older.names,
     "numbers": lambda p: p.newer.has_digits and p.older.has_digits,
     # What the newer one says of the change.
     "closes": lambda p: p.newer.closes,
@@ -159,6 +269,7 @@ def pairs(
 
     Args:
         statement: returns one by its index; called only for those that are paired.
+        question: empty if nothing is asked.
         older: the indices of those of which newer ones are looked for, above all among themselves.
         nearness: of each of these (row) to each statement, on the embedder's own scale; 0 to one
             that is not newer.
@@ -175,14 +286,13 @@ def pairs(
     found = {}
     for row, new in zip(*np.nonzero(_may(older, nearness, gain, added)), strict=True):
         earlier, later = statement(older[row]), statement(int(new))
-        if not may_be_replaced_by(earlier, later):
+        if not _may_be_replaced_by(earlier, later):
             continue
-        names = names_of(earlier) | names_of(later)
+        names = _names_of(earlier) | _names_of(later)
         one, other = _told(later.text, names), _told(earlier.text, names)
-        is_replaced = replaces(later.text, earlier.text, names)
-        if not is_replaced and (_is_of_another(one, other) or _says_again(one, other)):
+        if _is_of_another(one, other) or _says_again(one, other):
             continue
-        frame, mine, others, matching = difference(one.longest, other.longest)
+        beginning, matching = _matching(one.longest, other.longest)
         most = max(1, len(one.longest), len(other.longest))
         found[int(older[row]), int(new)] = Pair(
             newer=one,
@@ -191,14 +301,52 @@ def pairs(
             gain=float(gain[row, new]),
             asked=asked,
             is_named=earlier.name is not None and later.name is not None,
-            is_replaced=is_replaced,
             shared=one.words & other.words,
-            beginning=len(frame) / most,
+            beginning=beginning / most,
             matching=matching / most,
-            differs_twice=not set(mine).isdisjoint(others),
             of_vectors=None if added is None else float(added[row, new]),
         )
     return found
+
+
+def last_of(
+    told: Sequence[Statement], vectors: Sequence[Sequence[float]], calibration: Calibration
+) -> dict[int, int]:
+    """Map each statement that newer ones likely replace to the last of these, by their indices.
+
+    Nothing is asked, so only what is near counts.
+
+    Args:
+        vectors: of the statements.
+        calibration: of the vectors' embedder.
+    """
+    if not told:
+        return {}
+    table = np.array(vectors)
+    scales = [calibration.scale(one.text) for one in told]
+    nearness = np.stack([one.place(table @ row) for one, row in zip(scales, table, strict=True)])
+    is_newer = np.array([[_is_newer(new, old) for new in told] for old in told])
+    nearness[~is_newer] = 0.0
+    far = np.argsort(nearness, axis=1)[:, :-_NEIGHBOURS]
+    np.put_along_axis(nearness, far, 0.0, axis=1)
+    found = pairs(
+        told.__getitem__,
+        "",
+        range(len(told)),
+        nearness,
+        np.zeros(len(told)),
+        table if all(one.of_default for one in scales) else None,
+    )
+    newest: dict[int, int] = {}
+    for (old, new), likelihood in zip(found, likelihoods([*found.values()]), strict=True):
+        if likelihood >= LIKELY and (old not in newest or _is_newer(told[new], told[newest[old]])):
+            newest[old] = new
+    for old, new in newest.items():
+        last = new
+        while last in newest:
+            last = newest[last]
+        newest[old] = last
+    return newest
 
 
 def _may(
@@ -235,25 +383,38 @@ def _says_again(newer: _Told, older: _Told) -> bool:
     return older.words | older.values <= newer.words | newer.values
 
 
+def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Count the words that begin both, and those that begin or end both."""
+    start, shorter = 0, min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return start, start + end
+
+
 @lru_cache(maxsize=4_096)
 def _told(text: str, names: frozenset[str]) -> _Told:
-    read = sentences(text, names)
-    slots: dict[tuple[str, str], bool] = {}
-    for one in read:
-        for slot, changes in one.slots.items():
-            slots[slot] = slots.get(slot, False) or changes
-    values = frozenset().union(*(one.values for one in read))
+    plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
+    said = [one.replace("·", ".") for one in statements(plain)] or [text]
+    owners = (subject(one, one.lower()) for one in said)
+    stems = frozenset().union(*map(vocabulary, names))
     small = text.lower()
+    slots: dict[tuple[str, str], bool] = {}
+    for sentence in said:
+        for slot, changes in slots_in(sentence.lower()).items():
+            slots[slot] = slots.get(slot, False) or changes
+    longest = max(said, key=len).lower()
     return _Told(
         small=small,
-        owners=frozenset("" if one.owner in SELF else one.owner for one in read),
+        owners=frozenset("" if one in SELF or one in names else one for one in owners),
+        words=matter_words(small) - stems,
+        values=values_in(text),
+        longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
         slots=slots,
-        words=frozenset().union(*(one.shared for one in read)),
-        values=values,
-        names=frozenset(one for one in values if not _DIGIT.search(one) and "@" not in one),
-        longest=max((one.words for one in read), key=len, default=()),
-        closes=any(one.closes for one in read),
-        goes_on=any(one.goes_on for one in read),
+        closes=CLOSE.search(small) is not None,
+        goes_on=NOW.search(small) is not None,
         adds=_ADDS.search(small) is not None,
         has_digits=_DIGIT.search(small) is not None,
     )

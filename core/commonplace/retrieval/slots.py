@@ -5,7 +5,14 @@ small letters.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+from .lexical import has_cjk
+from .statement_words import HOPE, NOW, ONCE, PAST
+
+_LONGEST = 400  # characters of a text that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,21 +23,18 @@ class Slot:
         name: slots of one name are one matter.
         states: what says that something fills it; its group, if any, tells of which thing.
         changes: what says that something else fills it from now on; as above.
-        renews: whether a plain statement with another value replaces an older one.
     """
 
     name: str
     states: re.Pattern[str] | None = None
     changes: re.Pattern[str] | None = None
-    renews: bool = True
 
 
-def _slot(name: str, states: str = "", changes: str = "", *, renews: bool = True) -> Slot:
+def _slot(name: str, states: str = "", changes: str = "") -> Slot:
     return Slot(
         name,
         re.compile(states) if states else None,
         re.compile(changes) if changes else None,
-        renews,
     )
 
 
@@ -163,7 +167,6 @@ ENGLISH = (
         r"|married"
         r"|engaged)\b|\bengaged\b.{0,30}\bnow\b|\bcalled off the (?:engagement|wedding)\b"
         r"|\bsingle (?:again|now)\b|\b(?:girlfriend|boyfriend|wife|husband) left me\b",
-        renews=False,
     ),
     _slot(
         "phone",
@@ -194,13 +197,11 @@ ENGLISH = (
         "seat",
         r"\b(?:window|aisle|middle) seats?\b",
         r"\b(?:switched|changed) to (?:the )?(?:window|aisle|middle) seats?\b",
-        renews=False,
     ),
     _slot(
         "taken",
         r"\b(?:take|takes|drink|drinks|like|likes) (?:my|his|her) (coffee|tea)\b"
         r"|\bin (?:my|his|her) (coffee|tea)\b",
-        renews=False,
     ),
     _slot(
         "kept_in",
@@ -208,7 +209,6 @@ ENGLISH = (
         rf"(?:my|our|his|her) ({_TASKS}) (?:in|on|with)\b",
         r"\b(?:moved|migrated|switched|transferred|imported) (?:all )?(?:of )?"
         rf"(?:my|our|his|her) ({_TASKS}) (?:over )?(?:to|into)\b",
-        renews=False,
     ),
     _slot(
         "mail",
@@ -247,20 +247,17 @@ ENGLISH = (
         r" (?:again|now)\b|\bbecame (?:a )?veg"
         r"|\b(?:not|no longer) (?:a )?(?:vegan|vegetarian)\b"
         r"|\b(?:stopped|quit|gave up) (?:eating )?meat\b|\b(?:went|turned|gone) (?:\w+ )?veg",
-        renews=False,
     ),
     _slot(
         "drinking",
         r"\bdrinks? (?:\w+ )?(?:alcohol|beer|wine)\b|\b(?:teetotal|sober)\b",
         r"\b(?:alcohol|beer|wine)\b.{0,12}\b(?:again|now)\b"
         r"|\b(?:stopped|quit|gave up) (?:drinking|alcohol|beer|wine)\b",
-        renews=False,
     ),
     _slot(
         "smoking",
         r"\bsmokes?\b",
         r"\b(?:stopped|quit|gave up|started) (?:smoking|cigarettes)\b|\bsmok\w+ (?:again|now)\b",
-        renews=False,
     ),
     _slot("bedtime", r"\b(?:bedtime|go(?:es)? to (?:bed|sleep))\b"),
     _slot("waking", r"\b(?:wake|wakes|get|gets) up\b.{0,8}\b(?:at|around)\b"),
@@ -297,7 +294,6 @@ ENGLISH = (
         r"\b(?:changed|switched) (?:my |his |her )?(?:major|course|degree|subject)\b"
         r"|\bdropped out\b"
         r"|\bgraduated\b",
-        renews=False,
     ),
     _slot(
         "provider",
@@ -315,19 +311,16 @@ ENGLISH = (
         "language",
         rf"{_USES}.*\b(?:{_LANGUAGES})(?!\w)",
         rf"{_SWITCHES} (?:{_LANGUAGES})(?!\w)",
-        renews=False,
     ),
     _slot(
         "database",
         rf"(?:{_USES}|\bstores?\b|\bruns? on\b).*\b(?:{_DATABASES})\b",
         rf"{_SWITCHES} (?:{_DATABASES})\b",
-        renews=False,
     ),
     _slot(
         "system",
         rf"{_USES}.*\b(?:{_SYSTEMS})\b",
         rf"{_SWITCHES} (?:{_SYSTEMS})\b",
-        renews=False,
     ),
 )  # fmt: skip
 
@@ -375,7 +368,6 @@ CHINESE = (
         r"单身|谈恋爱|在一起|未婚(?!夫|妻)|已婚|订婚|结婚(?!纪念)|(?:和|跟)(?:老公|老婆|男朋友"
         r"|女朋友|男友|女友|丈夫|妻子)|(?:老公|老婆|[男女]朋友|[男女]友|丈夫|妻子|未婚[夫妻])(?:的名字)?[是叫]",
         r"分手|结婚了|(?<!办)离婚(?!律师|官司|案)|离了|订婚了|复婚|分居|结了婚|脱单|领证",
-        renews=False,
     ),
     _slot("phone", r"(?:电话|手机号|号码|手机)(?:号码)?[是：:]?\d|打我?\d{5}", r"换了?(?:手机)?号"
         r"|新号码?|(?<!分机)号码?(?:改|换|变)"),
@@ -387,7 +379,7 @@ CHINESE = (
     _slot("kept_in", rf"({_CHINESE_TASKS})[^，。]{{0,3}}用"
         rf"|用[^，。]{{1,8}}[记写画存管做]({_CHINESE_TASKS})"
         rf"|[记写画存管做]({_CHINESE_TASKS})[^，。]{{0,3}}用",
-        rf"({_CHINESE_TASKS})[^，。]{{0,6}}(?:迁|搬|换|转|挪|改)(?:到|成|用|为)", renews=False),
+        rf"({_CHINESE_TASKS})[^，。]{{0,6}}(?:迁|搬|换|转|挪|改)(?:到|成|用|为)"),
     _slot("mail", r"(工作|公司|私人|学校)?(?:邮箱|邮件地址)(?:地址)?是",
         r"新邮箱|邮箱(?:改|换|变)|换了?邮箱"),
     _slot("address", r"(?<!邮件)(?:地址|住址)是", r"新(?:地址|住址)|(?:地址|住址)(?:改|换|变)"),
@@ -402,9 +394,9 @@ CHINESE = (
     _slot("commute", r"(?:坐|骑|开|走|搭|步行|打)\S{0,5}(?:上班|去公司)"),
     _slot("vehicle", r"开(?:的是)?(?:一)?(?:辆|台)|开的是"),
     _slot("diet", r"吃素|素食|纯素|不吃肉|吃肉", r"(?:开始|又|改|恢复)(?:开始)?吃[肉素]"
-        r"|不(?:再)?吃[肉素]了|不吃素", renews=False),
-    _slot("smoking", r"抽\S{0,4}烟|吸烟", r"戒烟|不抽烟|戒了烟", renews=False),
-    _slot("drinking", r"喝酒", r"戒酒|不喝酒", renews=False),
+        r"|不(?:再)?吃[肉素]了|不吃素"),
+    _slot("smoking", r"抽\S{0,4}烟|吸烟", r"戒烟|不抽烟|戒了烟"),
+    _slot("drinking", r"喝酒", r"戒酒|不喝酒"),
     _slot("rent", r"房租(?:每月|一个月)?(?:是|要)?\w*[\d一二三四五六七八九十百千]",
         r"房租\w{0,3}(?:涨|降|变|改)"),
     _slot("salary", r"(?:工资|月薪|年薪|薪水)(?:是|有)?\w*[\d一二三四五六七八九十百千]", r"(?:工资"
@@ -417,7 +409,7 @@ CHINESE = (
         r"|升入)[^，。]{1,8}(?:小学|中学|大学|学校|幼儿园)"),
     _slot("grade", r"[上读念在][一二三四五六七八九十]年级|[上读]?(?:初|高|大)[一二三四]", r"升(?:入"
         r"|上|到)?(?:[一二三四五六七八九十]年级|(?:初|高|大)[一二三四])"),
-    _slot("subject", r"学的是|专业是|读的是", r"转专业|改学|换了?专业|退学|毕业了", renews=False),
+    _slot("subject", r"学的是|专业是|读的是", r"转专业|改学|换了?专业|退学|毕业了"),
 )  # fmt: skip
 
 OTHERS = (
@@ -437,3 +429,40 @@ OTHERS = (
     _slot("employer", r"\b[أن]عمل (?:في|لدى)\b", r"\bاستقل(?:ت|نا)\b|\bوظيفة جديدة\b"),
     _slot("phone", r"\bرقم(?:ي)?\b.{0,20}\d", r"\bرقم(?:ي)? الجديد\b"),
 )  # fmt: skip
+
+_SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
+         "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
+         "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
+
+
+@lru_cache(maxsize=4_096)
+def slots_in(sentence: str) -> Mapping[tuple[str, str], bool]:
+    """Read what a sentence fills, as slot and thing, and whether it says that it changed.
+
+    Args:
+        sentence: in small letters.
+    """
+    tables = (CHINESE, OTHERS) if has_cjk(sentence) else (ENGLISH, OTHERS)
+    is_new = NOW.search(sentence) is not None
+    found: dict[tuple[str, str], bool] = {}
+    for slot in (one for table in tables for one in table):
+        stated = slot.states.search(sentence) if slot.states else None
+        changed = slot.changes.search(sentence) if slot.changes else None
+        for match in (stated, changed):
+            if match:
+                of = next((group for group in match.groups() if group), "")
+                key = slot.name, _SAME.get(of, of)
+                found[key] = found.get(key, False) or match is changed or is_new
+    return found
+
+
+def tells_state(text: str) -> bool:
+    """Return whether a text tells what holds for somebody, such as a home, and not what happened.
+
+    False for a text of more than 400 characters.
+    """
+    if len(text) > _LONGEST:
+        return False
+    small = text.lower()
+    is_other = PAST.search(small) or HOPE.search(small) or ONCE.search(small)
+    return not is_other and bool(slots_in(small))

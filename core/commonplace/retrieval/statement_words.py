@@ -7,6 +7,8 @@ the plainest words of German, Spanish and Japanese. Text of statements is in sma
 import re
 from functools import lru_cache
 
+from .lexical import CJK, vocabulary
+
 _LONGEST = 400  # characters of a text that are looked at
 
 CHANGE = re.compile(
@@ -29,7 +31,7 @@ CHANGE = re.compile(
     r"|\b(?:[وف]?(?:الآن|حاليا|أصبح|صار|صرت|انتقل|غير[تن]|بدل[تن]|استبدل|تركت|تركنا|استقل[تن]|بعت"
     r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b"
 )
-# That something holds no longer: with a word of the older statement it replaces it.
+# That something holds no longer.
 CLOSE = re.compile(
     r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave (?:\w+ ){1,3}up"
     r"|nobody|no one|passed away|gave away|gave (?:back|my)|quit|stopped"
@@ -40,7 +42,7 @@ CLOSE = re.compile(
     r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不在[^，。]{1,6}了|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
     r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
 )
-# That something goes on in another way: as above, where what is shared is not the day or the taste.
+# That something goes on in another way.
 NOW = re.compile(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
@@ -52,26 +54,6 @@ NOW = re.compile(
     r"|転[職校勤]"
     r"|[り買切]?替え|乗り換え|変わ|早ま"
 )
-MOVED = re.compile(
-    r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
-    r"|slipped|slid|bumped|extended|rebooked"
-    r"|starting (?:this|next|from|on|tomorrow)|called off|put off"
-    r"|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
-    r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
-    r"|取消|调到|换到|挪[到至]|推到|改约|顺延|提到|调整|変更"
-)
-EVENT_NOUNS = re.compile(
-    r"\b(deadline|appointment|meeting|wedding|flight|exam|party|class|course|interview|trip|surgery"
-    r"|operation|concert|lesson|call|stand-?up|train|dinner|lunch|delivery|launch|release|game"
-    r"|match|practice|standup|session|checkup|check-up|ceremony|conference|workshop|training|rehearsal|visit|report"
-    r"|dentist|haircut|date|event|retro|review|demo|tour|ferry|bus|webinar|seminar|lecture"
-    r"|picnic)\b"
-    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|晚饭"
-    r"|午饭|饭局|手术"
-    r"|旅行|比赛|演出|音乐会"
-    r"|火车|飞机|体检|复查|发布|上线|交付|评审|会談|会議)"
-)
-QUALIFIER = re.compile(r"\b(?:with|for|in|of|about|to|from) (?:the |my |our )?([a-z]\w+)")
 TIME = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
@@ -79,7 +61,7 @@ TIME = re.compile(
     r"|\b\d[\d.,:/-]*\w{0,3}\b|\b(?:noon|midnight|morning|evening|afternoon|night|today|tomorrow)\b"
 )
 VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
-FIRST = {"I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"}
+_FIRST_WORDS = frozenset(["I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"])
 
 PAST = re.compile(
     r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
@@ -118,10 +100,6 @@ ONCE = re.compile(
     r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
     r"|写了|送了|玩了|听了)"
 )
-SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
-         "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
-         "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
-NUMBERS = frozenset("one two three four five six seven eight nine ten eleven twelve twenty".split())
 WEAK = frozenset(
     (
         "our your his her their type do run like love hate enjoy learn write read watch have "
@@ -176,26 +154,33 @@ STATE_QUESTION = re.compile(
     re.IGNORECASE,
 )
 
-# That one thing is used, done or wanted in place of another one.
-SWITCHED = re.compile(
-    r"\b(?:switched|migrated|moved|changed|swapped|converted|transferred|gone over|went over"
-    r"|upgraded) (?:[\w'’-]+ ){0,4}?(?:to|for)\b|\brewrote (?:the |my |our )?\w+"
-    r"|改用|换成|换到|改成|改为|迁到|转到|搬到|重写"
-)
-HAS = re.compile(r"\b(?:have|has|own|owns|got)\b|有|养")
-# Where somebody lives, and the two characters behind a verb of a state.
-TOWN = re.compile(r"住在([^\W了的]{1,3}[^\W了的楼层里边近面区镇村街路号舍校店家起])(?!\w)")
-OBJECT = re.compile(r"(?:住在|搬[到去]|[在到去叫是用喝吃]|(?<!离)开)([^\W了的]{2})")
+_USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
+_HIRAGANA = re.compile("[\u3040-\u309f]")
+_CJK = re.compile(f"[{CJK}]")
 WEAK_PAIRS = frozenset("开始 已经 正在 继续 决定 觉得 知道 一直 重新 自己 朋友".split())
-# From what to what something changed, and what is due, whose day is its deadline.
-FROM_TO = re.compile(
-    r"\b(?:moved|switched|ported|migrated|changed|went|gone|converted|transferred|upgraded"
-    r"|relocated|renamed|swapped) (?:[\w'’-]+ ){0,4}?from (?:the |my |our )?(\w[\w .+#-]{0,20}?)"
-    r" (?:back |over )?to\b"
-    r"|\b(?:swapped|traded|exchanged|replaced) (?:in )?(?:the |my |our )?([\w-]+) (?:in )?(?:for"
-    r"|with|by)\b|从([^，。从]{2,8}?)(?:换|转|搬|跳槽|迁|改|移)(?:到|成|为|去|用)"
-)
-DUE = re.compile(r"\bdue\b|[要得]交\b")
+
+
+def matter_words(small: str) -> frozenset[str]:
+    """Read the words that tell what a text is about, in stems and in pairs of Chinese characters.
+
+    Args:
+        small: the text in small letters.
+    """
+    found = set()
+    for word in vocabulary(TIME.sub(" ", CHANGE.sub(" ", _USERS.sub(" ", small)))):
+        if _CJK.match(word):
+            is_telling = word not in WEAK_PAIRS and not (set(word) & WEAK_CHINESE)
+            if len(word) == 2 and is_telling and not _HIRAGANA.search(word):
+                found.add(word)
+        elif word not in WEAK and not word.isdecimal() and len(word) > 1:
+            found.add(word)
+    return frozenset(found)
+
+
+def values_in(text: str) -> frozenset[str]:
+    """Read the names, numbers and addresses of a text, in small letters."""
+    found = VALUE.findall(text[:_LONGEST])
+    return frozenset(one.lower() for one in found if one not in _FIRST_WORDS)
 
 
 def change_words(text: str) -> bool:
@@ -238,6 +223,9 @@ PEOPLE = (
     "freundin "
     "freund hermana hermano madre padre hija hijo esposa marido amiga amigo"
 ).split()
+_ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
+KIN = frozenset(PEOPLE) - _ROLES
+SELF = frozenset(["", "me", "user"])
 _CHINESE_PEOPLE = (
     r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
     r"|老婆|丈夫|妻子"
@@ -304,7 +292,6 @@ def subject(sentence: str, small: str) -> str:
     return "user" if user or chinese_user else person or other or chinese or bare
 
 
-_SELF = frozenset(["me", "user"])
 _HEAD = 300  # characters of a text that tell of whom it is
 _WORDS = re.compile(r"[^\W_]+")
 _NAMED = re.compile(r"(?<![.!?¿¡\s])\s+(?:['\"“‘(])?([A-ZÀ-Þ][^\W\d_]+)")
@@ -331,7 +318,7 @@ def asked_subjects(question: str) -> frozenset[str]:
     rest = _ASKING.sub("", text, count=1)
     names = {name.lower() for name in _NAMED.findall(f"x {rest}") if not _NO_NAMES.match(name)}
     found = subject(rest, rest.lower())
-    if found in _SELF or found in PEOPLE or not found or _CHINESE.search(found):
+    if found in SELF or found in PEOPLE or not found or _CHINESE.search(found):
         return frozenset({*names} or ({found} if found else ()))
     return frozenset({*names, found.split()[0]})
 
@@ -350,9 +337,9 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
     if found == "me" and speaker:
         found = speaker.lower()
     if not found:
-        return 1.0 if asked & _SELF else 0.0
-    if found in _SELF:
-        return 1.0 if asked & _SELF else -1.0
+        return 1.0 if asked & SELF else 0.0
+    if found in SELF:
+        return 1.0 if asked & SELF else -1.0
     return 1.0 if found in asked else -1.0
 
 
@@ -360,4 +347,4 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
 def _read_head(head: str) -> tuple[str, frozenset[str]]:
     """Read whom a text is about, and its words but for those of people who speak of themselves."""
     small = head.lower()
-    return subject(head, small), frozenset(_WORDS.findall(small)) - _SELF
+    return subject(head, small), frozenset(_WORDS.findall(small)) - SELF
