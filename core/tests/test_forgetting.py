@@ -14,6 +14,9 @@ from commonplace.retrieval.forget_requests import split_forget_requests
 from commonplace.types import Message, Scope
 
 TABLE = tomllib.loads(Path(__file__).with_name("forgetting.toml").read_text(encoding="utf-8"))
+WORDINGS = tomllib.loads(
+    Path(__file__).with_name("forget_requests.toml").read_text(encoding="utf-8")
+)
 LIVES = TABLE["lives"]
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 BOB = Scope(user_id="bob", agent_id="bot", session_id="today")
@@ -54,6 +57,18 @@ def test_a_sentence_that_asks_nothing_of_the_memory_stays_whole(text):
     split = split_forget_requests(text)
 
     assert (split.stated, split.asked) == (text, ())
+
+
+@pytest.mark.parametrize("part", WORDINGS)
+def test_a_request_is_known_and_a_statement_kept_in_any_wording(part):
+    wordings = WORDINGS[part]
+    missed = [one for one in wordings["requests"] if not split_forget_requests(one).asked]
+    mixed = [(split_forget_requests(text), stated) for text, stated in wordings["mixed"]]
+
+    assert len(missed) <= 1, missed
+    assert [] == [split for split, stated in mixed if stated not in split.stated]
+    assert sum(bool(split.asked) for split, _ in mixed) >= len(mixed) * 0.8
+    assert [] == [one for one in wordings["harmless"] if split_forget_requests(one).stated != one]
 
 
 @pytest.mark.parametrize("way", ["write", "awrite", "write_later"])

@@ -1,8 +1,8 @@
 """Requests to forget: which clauses of a user's text ask for it, and what the text states beside.
 
-Found by their form, without a model, in English and Chinese and with the plainest words of German
-and Spanish. "Forget it", "I always forget my keys" and "delete the old branch" ask nothing of a
-memory. A doubtful clause is left alone: what is found is not stored.
+Found by their form, in English and Chinese and with the plainest words of German and Spanish: only
+words of asking stand before a verb of forgetting, erasing or not keeping, and what it names is the
+user's own or was told to the memory. What asks is not stored, so whatever is doubtful asks nothing.
 """
 
 import re
@@ -13,143 +13,162 @@ from itertools import pairwise
 from .utterance_kinds import is_small_talk, needs_no_memory, sentence_spans
 
 _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others wrote
-_OBJECT = 300  # characters of a request that are searched for what it names
 
-_BREAK = re.compile(
-    r",(?=\s)(?!\s(?:dass|was|wo|wie|wer)\b)|[;:](?=\s)|[，；：]|\s[—–-]{1,2}(?=\s)|\s(?=(?:and|but|because|since|so|und|aber|weil|y"
-    r"|pero|porque)\s)",
-    re.IGNORECASE,
+
+def _pattern(*forms: str) -> re.Pattern[str]:
+    return re.compile("|".join(forms), re.IGNORECASE | re.DOTALL)
+
+
+_BREAK = _pattern(
+    r",(?=\s)(?!\s(?:dass|was|wo|wie|wer)\b)|(?<=[\u4e00-\u9fff]),|[;:?](?=\s)|(?<=\d)\.(?=\s)",
+    r"[，；：？]|\s?—+|\s[–-]{1,2}(?=\s)|(?=（)|\s(?=\(|(?:and|but|because|cause|since|so(?! kind)"
+    r"|then|though|&|as(?= i\b)|plus|und|aber|weil|y|pero)\s)",
+    # Where nothing but its subject or verb parts a statement from the request before it.
+    r"(?<!\bmy)(?<!\bthe)(?<!\bour)(?<!\ba)\s(?=(?:(?:the|my|our) )?(?:new|right|correct|current)"
+    r" (?:[\w-]+ ){0,3}?(?:is\b|are\b|[\w+]*\d)|it['’]?s\s)",
+    r"(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bto)\s(?=(?:use|call me)\s)|(?<=[\u4e00-\u9fff])(?<!的)\s+",
+    r"(?<![忘删清]了)(?<=[了吧])(?=新|现在|改|换|以后|我)|(?=并且?|然后|因为|而我|但)",
+    r"(?<=[^我的掉了记\W])(?=(?:我的)?新[^，]{0,6}?(?:[是为]|\d))",
 )
-_REPORTED = re.compile(
-    r"\b(?:said|says|told \w+|wrote|writes|asked|shouted|sings|sang|goes|reads|sagte|dijo)\W*$"
-    r"|[说讲道]\W*$",
-    re.IGNORECASE,
+_QUOTED = _pattern(r"^[^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$", "```(?!.*```)", "“[^”]*$|「[^」]*$")
+_REPORTED = _pattern(
+    r"\b(?:sa(?:id|ys)|told \w+|wrote|writes|asked|shouted|s[ia]ng\w*|goes|reads|sagte|dijo|lyrics"
+    r"|song|title|line|chorus|quote)\W*$|[说讲道]\W*$|歌词|标题|翻译"
 )
-# What is a person's own, and so what a memory has of him.
-_DATA = (
-    r"(?:numbers?|address(?:es)?|e-?mails?|birthday|passwords?|pin|passcode|iban|salary|diagnosis"
-    r"|allerg(?:y|ies)|medication|date of birth)\b"
+
+# Nothing but these words stands before the verb of a request.
+_PLEASE = "p(?:lease|lese|ls|lz)|kindly|bitte|por favor"
+_ASKING = (
+    rf"{_PLEASE}|can|could|would|i['’]d|it['’]d|may|should(?:n['’]t)?|must|want|need|like|rather"
+    "|prefer|mind|sure|free|better|best|have|possible|(?:kann|könnte|würde|darf)st|puedes|podrías"
 )
-_OWN = (
-    r"(?:about )?(?:(?:all|any) of )?(?:that (?:i|we|my|our|you|he|she|they)\b"
-    r"|(?:what|where|how|who|when|which|why)\b(?: [\w'’]+){0,3}? (?:i|we|my|our|you|he|she|they)\b"
-    r"|(?:everything|anything|all|whatever)\b(?! else)|(?:my|our|mine|me)\b"
-    r"|(?:the|this|these|those) (?:old|previous|former|wrong|other|first|last|earlier)\b"
-    r"|the (?:thing|part|note|fact|memory|memories|one)s? (?:about|that|where|i|we|on)\b"
-    rf"|(?:the |this )?(?:\w+ )?{_DATA}"
-    rf"|(?:(?-i:[A-Z])[\w.]+ ){{0,2}}(?-i:[A-Z])\w+['’]s (?:\w+ ){{0,3}}?{_DATA})"
+_REFUSING = "not|never|dont|longer|stop|quit|(?:do|did|should|need)n['’]t"
+_FILLING = (
+    "and|so|but|also|then|now|oh|ok(?:ay)?|well|just|actually|hey|hi|yes|yeah|no|sorry|maybe|ever|me"
+    "|will|might|do|be|is|has|you(?:['’]d)?|u|i|we|it(?:['’]s)?|to|for|if|that|a|as|appreciate|grateful|glad"
+    "|happy|great|good|nice|kind|wish|hope|feel|go|ahead|try|make|see|get(?= rid)|on|from|time|uh"
+    r"|favou?r|let['’]?s(?= (?:just )?(?:pretend|act|drop|forget what i\b))|und|dann|doch|du|y"
 )
-_LEAD = r"\s*(?:(?:and|so|but|also|then|now|hey|hi|oh|ok|okay|well|just|actually)\b[, ]*)*"
-_WISH = (
-    r"(?:(?:can|could|would|will) you (?:please |kindly |just |now )*"
-    r"|i(?: want|['’]d like| would like| need) you to (?:please )?"
-    r"|(?:please|kindly) (?:just |now )?)"
+_VERB = _pattern(
+    rf"(?:[\s,¿]*+(?:{_ASKING}|{_REFUSING}|{_FILLING})(?![\w'’]))*+[\s,]*"
+    r"(?:(?:(?P<forget>fo?rg[eo]?t|unremember|unlearn|vergiss|olv[ií]da(?:te|r)?)"
+    r"|(?P<erase>del(?:et|t)e?|eras|remov|wip|purg|scrub|expunge|discard|rid|lösche|streiche"
+    r"|entferne|borra|elimina|quita)|(?P<recall>remember|memorize|know)"
+    r"|(?P<drop>drop|clear|strik|scrap|scratch|throw|tak|get|ignor|disregard|pretend|act|clean)"
+    r"|(?P<keep>keep|hold|stor|sav|retain|record|not|log|hang))(?:e|[tp]?ing|e?d)?"
+    r"|(?P<named>\S.*?)(?: bitte| jetzt| be| is)* (?:(?P<forgotten>vergessen|forgotten)"
+    r"|(?P<erased>gone|deleted|erased|removed|wiped|löschen|entfernen)))\b(?:,? (?:on ?to|track of"
+    r"|out|up|away|bitte|doch|einfach|por favor)\b)*(?P<rest>.*?)(?P<end>\W*)$"
 )
-_MAY = r"you (?:can|may|should|must|could) (?:now |also |safely |just |please )*"
-_DELETE = r"(?:delete|erase|remove|wipe|clear|drop|purge|scrub)"
-_YOUR_MEMORY = r"your (?:[\w-]+ )?(?:memory|memories|notes|records|mind)"
 _CHINESE_LEAD = (
-    r"\s*(?=[^，。]{0,8}(?:请|帮|麻烦|拜托|你(?:可以|能|应该)|(?:希望|想让|要)你))"
-    r"(?:请|帮我|帮忙|麻烦|拜托|可以|能不能|能|应该|希望|我?想让|我?要|你|您|那|所以|也|就|顺便|对了|另外|还有)+"
+    "(?:请|麻烦|拜托|帮我|帮忙|可不可以|可以|能不能|能否|能|应该|我?(?:希望|想|要|需要)[让要请]?你|务必"
+    "|彻底|一定|马上|你|您|那|所以|也|就|顺便|对了|另外|还有|以后|都|全部?|给|求求?你|再|继续|\\s"
+    "|停止|取消|别|不要|不用|不必|不需要|没必要|无需|勿|我?不(?:想|希望|要)再?让?你)*+"
 )
-_CHINESE_DATA = "(?:电话|手机|号码?|地址|住址|生日|身份证|密码|邮箱|银行卡|工资)"
-_CHINESE_DELETE = "(?:删除|删掉|删了|抹掉|清除|去掉)"
-_CHINESE_OWN = "(?:我|关于|有关|那[个件条]|这[个件条]|之前|以前|刚才|所有|一切|全部|旧)"
-_FROM_MEMORY = "从(?:你的?)?(?:记忆|脑[子海]|记录)[里中]?"
+_CHINESE_VERB = _pattern(
+    rf"(?!.*(?:怎么|如何|为什么|咋)){_CHINESE_LEAD}(?:(?P<held>[把将])?(?P<named>[^把将]{{1,60}}?))??"
+    rf"{_CHINESE_LEAD}(?:(?P<erase>(?:删|清|抹|去|移|擦|消)[除掉去了光]|删|撤回)|(?P<drop>清[空理])"
+    r"|(?P<forget>忘[掉记了]|当(?:作|做)?(?:不知道|我(?:从来?)?没有?(?:说|提|告诉|讲)过?你?))"
+    r"|(?:(?<=[别要用必再续止消勿需你])|(?(held)|(?!)))(?:(?P<recall>(?:知道|记[得住着]?+)(?![账错仇忆录下的]))"
+    r"|(?P<keep>(?:记(?:下|录(?![里中删清去抹移全]))|存|保[存留]|储存|留)[着下]?来?)))(?:一下|所有)?"
+    r"(?P<rest>.*?)(?P<end>(?:[了吧呗啦哦啊呢呀掉]|(?:好|可以|行)?吗|好不好|谢谢|一下|求你|[\W_])*)$"
+)
+_CHINESE_TEXT = re.compile("[\u4e00-\u9fff]")
+# Which of what was told, the user's information and all that is his own each of them may mean.
+_KINDS = {"forget": 3, "recall": 3, "forgotten": 3, "erase": 2, "keep": 2, "erased": 2, "drop": 1}
+_WISH = _pattern(rf"\b(?:{_ASKING}|you|stop|longer|not|ok)\b|[\u4e00-\u9fff]")
+_NOT = _pattern(rf"\b(?:{_REFUSING}|no need)\b|[别勿]|不[要用必想希需]|没必要|无需|停止|取消")
+# Who tells what he does himself, or what somebody did or will do, asks nothing; nor does "if".
+_TELLS = _pattern(
+    r".*\b(?:i|it(?! be possible)|we|that)\b(?!.*\byou\b)|\W*(?:if|you w(?:ill|ould))\b",
+    rf"(?!.*\b(?:{_ASKING})\b).*\byou\b|(?!.*\byou\b).*(?:[^e]ed|forgot)\W*$",
+    r"(?!.*\b(?:you|mind|stop)\b).*ing\W*$",
+    r"(?!把[^忘]*$|.*(?:[请帮能吧好别不停勿]|麻烦|拜托|可以|希望|让|应该|[要需]你)).*[你您了]",
+)
 
-_THEN = r"\s*(?:那|就|也|所以|对了)*"
-_ALL = f"(?:都|全|给|{_FROM_MEMORY})*"
-_CHINESE_END = r"(?:了|吧|好吗|可以吗|吗)*\W*$"
-_GERMAN_OWN = (
-    r"(?:(?:alles|was|wo|wie|wer|mich|(?:meine?|unsere?)[mnrs]?)\b|(?:die|den|das) (?:alte|vorige))"
+# What is a person's own.
+_DATA = (
+    r"(?:number|nr|address|birthday|birth|age|weight|height|credit card|shoe size|zip|password"
+    r"|blood type|passcode|pin|iban|salary|income|diagnosis|allerg(?:y|ies)|medication|job title"
+    r"|(?:nick|user|sur)?names?|employer|postcode|plate|passport|location|e-?mail|preferences?|info\w*"
+    r"|details|(?:personal|private|medical|health|my) data|(?:medical|health) (?:record|histor)\w*)"
 )
-_SPANISH_OWN = r"(?:lo que|mis?|nuestr[oa]s?|todo|dónde|(?:el|la) (?:viej|antigu|anterior)\w*)\b"
-
-# In each form the last group that takes part is what is meant.
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"{_LEAD}(?:{_WISH}|{_MAY})?forget ({_OWN}.*)",
-        rf"{_LEAD}(?:would|do) you mind forgetting ({_OWN}.*)",
-        rf"{_LEAD}{_WISH}forget (?!(?:about )?(?:it|that|this)\b\W*(?:please\W*)?$)(.+)",
-        rf"{_LEAD}(?:{_WISH}|{_MAY})?{_DELETE} (.{{1,200}}?) (?:from|out of) {_YOUR_MEMORY}\b",
-        rf"{_LEAD}(?:{_WISH}|{_MAY})?{_DELETE} ({_OWN}.{{0,200}}?) from memory\W*$",
-        rf"{_LEAD}(?:{_WISH}|{_MAY})?{_DELETE} (?:(?:all|everything|anything|what(?:ever)?|that) )+"
-        r"you (?:know|remember|have (?:stored|saved|noted))\b(.*)",
-        rf"{_LEAD}(?:{_WISH}|{_MAY})?{_DELETE} (?:(?:(?:your|any|all|every) )+memor(?:y|ies) of"
-        r"|(?:(?:your|any|all|every|the) )+memor(?:y|ies) (?:about|that|where))\b(.*)",
-        rf"{_LEAD}(?:please )?(?:stop remembering|please (?:don['’]t|do not) remember"
-        r"|(?:you (?:(?:don['’]t|do not) (?:need|have) to|no longer (?:need|have) to)|no need to"
-        rf"|i (?:don['’]t|do not) want you to) remember) ({_OWN}.*)",
-        rf"{_CHINESE_LEAD}(?:把|将)?(.{{1,60}}?){_ALL}忘[掉记了]{_CHINESE_END}",
-        rf"{_THEN}(?:把|将)(.{{1,60}}?){_ALL}(?:忘掉|忘[了记]?吧){_CHINESE_END}",
-        rf"{_CHINESE_LEAD}忘[掉记了]({_CHINESE_OWN}.*)",
-        rf"{_THEN}(?:忘掉|忘[记了](?!.*(?<!吧)了\W*$))({_CHINESE_OWN}.*)",
-        rf"{_THEN}[你请可以]*(?:不要再|别再|不用再?|不必再?|不需要再?)(?:继续)?记[着住得]"
-        rf"({_CHINESE_OWN}.*)",
-        rf"(?:{_CHINESE_LEAD}|{_THEN}){_FROM_MEMORY}{_CHINESE_DELETE}(.+)",
-        rf"(?:{_CHINESE_LEAD}|{_THEN})(?:把|将)?(.{{1,60}}?){_FROM_MEMORY}{_CHINESE_DELETE}",
-        rf"(?:{_CHINESE_LEAD}|{_THEN})(?:把|将)(.{{1,60}}?(?:记忆|记录)){_ALL}{_CHINESE_DELETE}",
-        rf"(?:{_CHINESE_LEAD}|{_THEN}){_CHINESE_DELETE}(?:所有|全部|你)*((?:关于|有关).+?)的?(?:记忆|记录)",
-        rf"(?:{_CHINESE_LEAD}|{_THEN}){_CHINESE_DELETE}(?:所有|全部)*你(?:记得|知道|记住|存)的(.*)",
-        rf"(?:{_CHINESE_LEAD}|{_THEN}){_CHINESE_DELETE}(我的.{{0,6}}{_CHINESE_DATA}.*)",
-        r"\s*(?:(?:und|also|dann|bitte) )*vergiss(?: bitte| doch| einfach)*,? "
-        rf"(?:dass (.+)|({_GERMAN_OWN}.*))",
-        rf"\s*(?:kannst|könntest|würdest) du (?:bitte )?({_GERMAN_OWN}.*?)(?: bitte)?"
-        r" vergessen\W*$",
-        rf"\s*du (?:kannst|darfst|sollst) ({_GERMAN_OWN}.*?) (?:jetzt )?vergessen\W*$",
-        r"\s*(?:bitte )?(?:lösche?|entferne?|streiche?) (?:bitte )?(.+?) aus deine[mn]"
-        r" (?:gedächtnis|speicher|notizen)",
-        r"\s*(?:(?:y|por favor) )*olv[ií]da(?:te)?(?: por favor)?(?: de)? "
-        rf"(?:que (.+)|({_SPANISH_OWN}.*))",
-        rf"\s*¿?(?:puedes|podrías) olvidar (?:que (.+)|({_SPANISH_OWN}.*))",
-        r"\s*(?:por favor )?(?:borra|elimina|quita) (.+?) de tu memoria",
-    )
+_CHINESE_DATA = (
+    "(?:电话|手机|号码?|地址|住址|生日|[份签]证|密码|邮箱|[行用]卡|工资|收入|年龄|体重|身高|[鞋尺]码"
+    "|病[历史]|过敏|名字?|昵称|车牌|邮编|护照|血型|信息|资料|数据|偏好|位置|联系方式)"
 )
-_ASKS_POLITELY = re.compile(
-    r"\s*¿?(?:(?:and|so|but|also|please|then) )*(?:(?:can|could|would|will|do) you\b|(?:kannst"
-    r"|könntest|würdest|puedes|podrías)\b)|[\u4e00-\u9fff]",
-    re.IGNORECASE,
+_WHO = r"(?:i|we|my|our|he|she|they)\b"
+_OWN = _pattern(
+    r"(?!.*\b(?:question|request|message|idea|manners|your own|i (?:asked|exist|know|said any))\b)"
+    rf"(?:about |all of |any (?:mention )?of |all |any )*(?:(?:that )?{_WHO}|(?:mine|me)\W*$"
+    r"|(?:what|where|who|when|which|why|how (?:much|many|old))\b(?: \S+){0,3}? (?:i|we|my|our)\b"
+    rf"|(?:everything|anything|all|whatever)\b(?=(?: that)? (?:about|{_WHO})|\W*$)"
+    rf"|the (?:old|previous|former|other|wrong) ones?\b|(?:the |this )?(?:\w+ ){{0,2}}{_DATA}\W*$"
+    r"|(?:the|that) (?:whole )?(?:thing|stuff|part|bit|note|fact|memory|memories)s? (?:about|on"
+    rf"|that|(?:where )?i|we)\b|(?-i:(?:[A-Z][\w.]+ ){{0,2}}[A-Z]\w+['’]s )(?:\w+ ){{0,3}}{_DATA}\b"
+    r"|(?:alles|was|wo|wie|wer|dass|mich|(?:meine?|unsere?)[mnrs]?|(?:die|den|das) alte)\b"
+    r"|(?:lo que|que|mis?|nuestr[oa]s?|todo|dónde|(?:el|la) (?:viej|antigu|anterior)\w*)\b)",
+    r"(?!.*(?:指[示令]|消息|问题|规则|账$))(?:(?:所有|一切|全部)(?:$|.*[我你])|我.|关于|有关|[那这][件条]|刚"
+    rf"|之前|以前|旧|.{{1,6}}的{_CHINESE_DATA}$)",
 )
-# Where a clause of its own begins behind a request: with a subject and a verb, or a reason.
-_CLAUSE = re.compile(
-    r"\s*(?:(?:and|so|now|instead|these days|from now on|only|then|also|actually|though)\b[, ]*)*"
-    r"(?:(?:but|because|since|aber|weil|denn|pero|porque|ahora)\b"
-    r"|(?!i\.e\b)(?:i|it|he|she|we|they|you|there)(?:['’]\w+)?\b|(?:that|this)(?:['’]s| is| was)\b"
-    r"|(?:my|our|the|his|her|their|(?-i:[A-Z])\w+)(?:['’]s)?\s(?:[\w'’-]+ ){0,4}?(?:is|are|was|were"
-    r"|has|have|had|will|would|got|moved|lives?|works?|changed|died|left)\b"
-    r"|(?!(?:who|whose|which|that|where|when|what|how)\b)(?:[\w'’-]+ ){1,4}?(?:is|are|was|were|will"
-    r"|ist|sind|es|son)\b"
-    r"|(?:just |no longer |not )*(?:moved|changed|sold|bought|got|quit|left|lost|switched|started"
-    r"|stopped|married|need(?:ed)?)\b"
-    r"|(?:use|remember|note|keep in mind|call|write|send|ask|tell|show|let)\b"
-    r"|(?:und |jetzt |inzwischen )*(?:ich|er|sie|es|wir|das|(?:die|der|das) neue|meine?)\b"
-    r"|(?:y |ya )*(?:es|soy|vivo|tengo|el nuevo|la nueva)\b)",
-    re.IGNORECASE,
+_INFORMATION = _pattern(
+    r"(?:(?:all|any|of|the) )*(?:my|our)(?: (?!(?:that|which|to|for|with|and|the|in|on|last|draft"
+    rf"|page|line|build|file|test)\b)[\w'’/-]+){{0,3}}? {_DATA}\W*$|my data$",
+    rf"(?:the )?{_DATA} of (?:my|our)(?: [\w'’]+){{1,3}}\W*$",
+    rf"[^里中上]{{0,4}}?(?:我|自己)[^里中上]{{0,12}}?{_CHINESE_DATA}$",
+)
+# What was told to the memory: no other place has it.
+_TOLD = _pattern(
+    rf"that (?:{_WHO}|(?:\w+ )?about (?:me|my|our)\b)|(?:.* )?(?:everything|anything|all|info\w*"
+    r"|details|(?:fact|record|mention|trace)s?) (?:about|that|of|on) (?:me|us|my|our|i)\b",
+    r"(?!.*\b(?:from|out of) (?:the|this)\b).*\b(?:i|we)(?:['’]ve|['’]d| have| had)?(?: ever| just"
+    r"| once| already| never| didn['’]?t)* (?:said|told|tell|mention\w*|disclosed|gave you)\b",
+    r"(?:.* )?(?:all|everything|anything|whatever|what|that) (?:you|u)(?:['’]ve| have)? (?:know"
+    r"|remember|(?:learned|have|got|stored?|saved?|noted?|kept)\b.*\b(?:about|on|of))\b",
+    r"(?:(?:(?:all|any|every|your) )+memor(?:y|ies) of|.*memor(?:y|ies) (?:about|that|where))\b",
+    r".*(?:我|刚才|刚刚|之前|先前|以前).{0,4}?(?:说|告诉|提|讲)[过到起了你的]|.*(?:那条|我.*的)记录",
+    r".*你.{0,3}?(?:[记存]|知道|对我|了解)|.*(?:关于|有关).*(?:我|记忆|记录)",
+)
+_MEMORY = _pattern(
+    r"\s(?:from|out of|off|in|on|aus|de) (?:(?:your|ur|tu|deine[mn]) (?:\w+ ){0,2}?(?:memor|notes"
+    r"|record|mind|head|files|gedächt|speicher|notiz)|(?:the )?(?:memory|record|file|mind)$"
+    r"|(?:what|all|anything|everything) you\b).*",
+    r"从你那[里儿]|从(?:你的?)?(?:记忆|脑[子海]|记录)[里中]?",
+)
+_IT = _pattern(r"(?:about )?(?:it|that|this|them|those|all of it|它|那个?|这个?)?")
+# What may state a value that holds now, where no break parts it from the request.
+_RENEWS = _pattern(
+    r"\b(?:instead|nowadays|these days|from now on|use|in favou?r of|now\b.*\w)\b|[→>=]",
+    r"^\s*(?:(?:\S+\s+){5,}.*\bnow\b|what i .*\b(?:is|are|it|should)\b|(?:about )?(?:my|our|the)\b"
+    r"(?!.*\b(?:that|what|who|which|where|when|why|how)\b).*\b(?:is|are|should|save|remember|it"
+    r"|(?:i|we)(?! (?:\w+ )?(?:told|gave|said|mention\w*|sent|shared|used|had|have)))\b)",
+    r"\bnew\b.*\b(?:is|are)\b|现在|改[用成为]|换[成了]|以后|新.{0,8}?(?:[是为：:]|\d)|.叫我|.记住",
+    r"[搬换改到].*旧|[用打是]\w*\d|\d\w*[是才]|其实|应该|^我的.*(?:[^给被跟和对的]我(?!.{0,4}[说告提讲])|[很好太][^的]{1,3}$)",
 )
 # "Forget my PIN. It's 4711." tells what is to be forgotten, and not what holds instead.
-_RESTATES = re.compile(
-    r"\W*(?:(?:it|that|which)(?:['’]s| is| was)|i\.e\.|that is|namely|也?就是|是)"
-    r"(?!.*(?:\b(?:now|new|changed|instead|these days|wrong)\b|[新改换]|现在))",
-    re.IGNORECASE,
+_RESTATES = _pattern(
+    r"\W*(?:my (?:password|passcode|pin)|我的密码)\W*\n\W*(?:(?:it|that|which)(?:['’]s| is| was)"
+    r"|namely|就?是)(?!.*(?:\b(?:now|new|changed|instead|these days|wrong)\b|[新改换]|现在))"
 )
-_NAMES_DATA = re.compile(rf"\b{_DATA}|{_CHINESE_DATA}|\bpins?\b", re.IGNORECASE)
-_FORMER = re.compile(r"\b(?:old|former|previous|wrong)\b|[旧错]|以前|之前", re.IGNORECASE)
-_CHINESE_LIST = re.compile(r"\s*(?:以及|还有|和|包括|跟|谢|好吗|可以吗|行吗|拜托|麻烦)")
-_CHINESE = re.compile("[\u4e00-\u9fff]")
-_POLITE = re.compile(
-    r"\s*(?:please|por favor|bitte|对了|另外|还有|那|also|one more thing|ps|btw"
-    r"|by the way|oh|anyway|übrigens|por cierto|顺便)\s*",
-    re.I,
+# A request with the clause behind it, which is part of it.
+_CONTINUES = _pattern(
+    r"[^\n]*\n(?!\s?[;；:：—–-]|.*\bnow\b)\W*(?:(?:and |or )?(?:(?:that (?:i|we|my|our|he|she|they)"
+    r"|dass|que)\b.*|(?:what|who|whose|which|where)(?: \S+){1,3})|(?:and|or) (?:\w+ ){0,3}"
+    rf"{_DATA}(?: from .*)?|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$",
+    r"\W*(?:that )?(?:i|we)\b[^\n]*\n\W*(?!i\b|it\b)(?:(?:and|or) [a-z]+\W*|[a-z]+[\s,])$",
 )
-_TAIL = re.compile(
-    r"(?:[,，\s]*(?:please|thanks?|thank you|now|again|any ?more|for good|completely|then|okay|ok"
-    r"|bitte|por favor|from (?:your )?(?:memory|notes)|谢谢|好吗|可以吗|[了吧啊呢哈]))*[\W_]*$",
-    re.IGNORECASE,
+_POLITE = _pattern(
+    r"\W*(?:also|one (?:(?:more|last) )?thing|(?:a )?(?:quick|small) \w+|ps|btw|by the way|actually"
+    r"|anyway|on second thoughts?|übrigens|por cierto|对了|另外|还有|那|顺便|拜托|求你了?"
+    rf"|(?:(?:would|could|can|will) you ?)?(?:{_PLEASE})? ?(?:do me a favou?r)?)\W*"
 )
-_HEAD = re.compile(
-    r"^\s*(?:about |that |dass |que |(?:everything|anything|all) (?:you know )?about )+",
-    re.IGNORECASE,
+_TAIL = _pattern(
+    rf"(?:[,，\s]*(?<![a-z])(?:{_PLEASE}|thanks?|thank you|thx|now|again|any ?more|for good|okay"
+    r"|ok|completely|的记忆))*[\W_]*$"
+)
+_HEAD = _pattern(
+    r"^[\s,]*(?:(?:back|about|that|dass|que|de|of|(?:everything|anything|all) (?:you know )?about"
+    r"|(?:(?:any|all|every|the|your) )*memor(?:y|ies) (?:of|about|that|where))\b[\s,]*)+"
 )
 
 
@@ -173,119 +192,99 @@ def split_forget_requests(text: str) -> ForgetSplit:
     Quotations, code and texts of more than 1,000 characters may be somebody else's words, and are
     not divided.
     """
-    return ForgetSplit(text) if len(text) > _MAX_TEXT else _cached_split(text)
+    return ForgetSplit(text) if len(text) > _MAX_TEXT else _split(text)
 
 
+@lru_cache(maxsize=4_096)
 def _split(text: str) -> ForgetSplit:
     if needs_no_memory(text):
         return ForgetSplit(text)
     kept: list[str] = []
     asked: list[str] = []
-    is_introduced = False
     meant: list[str] = []
+    is_introduced, previous = False, ""
     for start, end, after in sentence_spans(text):
         body = text[start:end]
-        if _restates(body, meant):
+        if meant and _RESTATES.match(f"{meant[-1]}\n{body}"):
             continue
-        is_other = is_introduced or _is_quoted(text, start)
-        stated, meant = (body, []) if is_other else _split_sentence(body)
+        is_other = is_introduced or _QUOTED.search(text[:start])
+        stated, meant = (body, []) if is_other else _split_sentence(body, previous)
         asked += meant
-        if stated:
-            kept.append(stated + text[end:after])
-        is_introduced = body.rstrip().endswith((":", "："))
-    if not asked:
-        return ForgetSplit(text)
+        kept += [stated, text[end:after]] if stated else []
+        is_introduced, previous = body.rstrip().endswith((":", "：")), body
     stated = "".join(kept).strip()
-    return ForgetSplit("" if is_small_talk(stated) else stated, tuple(dict.fromkeys(asked)))
+    divided = ForgetSplit("" if is_small_talk(stated) else stated, tuple(dict.fromkeys(asked)))
+    return divided if asked else ForgetSplit(text)
 
 
-_cached_split = lru_cache(maxsize=4_096)(_split)
-
-
-def _is_quoted(text: str, at: int) -> bool:
-    before = text[:at]
-    return bool(
-        before.count('"') % 2
-        or before.count("```") % 2
-        or before.count("“") > before.count("”")
-        or before.count("「") > before.count("」")
-    )
-
-
-def _split_sentence(sentence: str) -> tuple[str, list[str]]:
-    """Return what a sentence states, and what each of its requests names."""
+def _split_sentence(sentence: str, previous: str) -> tuple[str, list[str]]:
+    """Return what a sentence states, and what its requests name, also by "it" in the previous."""
     kept: list[str] = []
     asked: list[str] = []
-    request = ""
-    cuts = [0, *(one.start() for one in _BREAK.finditer(sentence)), len(sentence)]
-    for start, end in pairwise(cuts):
-        separator = _BREAK.match(sentence, start) if start else None
-        clause = sentence[separator.end() if separator else start : end]
-        is_asking = not (separator and separator[0] in ":：") and _asks(clause, sentence, kept)
-        if is_asking or (request and not _is_clause(clause, separator, request)):
-            if is_asking and request:
-                asked.append(_named(request))
-                request = ""
-            request = f"{request}{separator[0] if separator and request else ''}{clause}"
-            continue
-        if request:
-            named, request = _named(request), ""
+    is_open = is_reported = False  # whether the last clause asks; whether others are quoted
+    breaks = [(0, 0), *(one.span() for one in _BREAK.finditer(sentence)), (len(sentence),) * 2]
+    for (start, begin), (end, _) in pairwise(breaks):
+        clause, before = sentence[begin:end], kept[-1] if kept else previous
+        is_reported = is_reported or bool(kept and _REPORTED.search(before))
+        is_introduced = sentence[start:begin] in {":", "："} and not _POLITE.fullmatch(before)
+        is_other = is_reported or is_introduced or _QUOTED.search(sentence[:begin])
+        named = None if is_other else _request(clause)
+        joined = f"{asked[-1]}\n{sentence[start : end + 1]}" if is_open else ""
+        if named == "" and _is_topic(before):
+            named = kept.pop() if kept else before
+        if named:
             asked.append(named)
-            if _restates(clause, [named]):
-                continue
-        kept.append(sentence[start:end] if kept else clause.lstrip())
-    is_cut_off = bool(request)
-    if request:
-        asked.append(_named(request))
-    if not asked:
+        elif is_open and (named == "" or _is_polite(clause)):
+            continue
+        elif _CONTINUES.match(joined) and not _RENEWS.search(clause):
+            asked[-1] += sentence[start:end]
+            continue
+        elif not _RESTATES.match(joined):
+            kept.append(sentence[start:end] if kept else clause.lstrip())
+        is_open = bool(named)
+    end_mark = sentence.rstrip()[-1:]
+    if not asked or (end_mark == "?" and not _WISH.search(sentence)):
         return sentence, []
-    if is_cut_off and all(_POLITE.fullmatch(one) or is_small_talk(one) for one in kept):
-        return "", asked
-    stated = "".join(kept)
-    if is_cut_off and stated:
-        mark = sentence.rstrip()[-1:]
-        stop = "。" if _CHINESE.search(stated) else "."
-        stated = stated.rstrip(",;，； ") + (stop if mark in ".!?。！？" else "")
-    return stated, asked
+    stated = "" if all(map(_is_polite, kept)) else "".join(kept)
+    if is_open and stated:
+        stop = "。" if _CHINESE_TEXT.search(stated) else "."
+        stated = stated.rstrip(",;，； ") + (stop if end_mark in ".!?。！？" else "")
+    return stated, [_TAIL.sub("", _HEAD.sub("", one)).strip() for one in asked]
 
 
-def _asks(clause: str, sentence: str, kept: list[str]) -> bool:
-    if kept and _REPORTED.search(kept[-1]):
-        return False
-    if re.search(r"[?？]\W*$", sentence) and not _ASKS_POLITELY.match(clause):
-        return False
-    return any(form.match(clause) for form in _FORMS)
+def _is_polite(clause: str) -> bool:
+    return bool(_POLITE.fullmatch(clause)) or is_small_talk(clause)
 
 
-def _is_clause(clause: str, separator: "re.Match[str] | None", request: str) -> bool:
-    """Return whether a clause behind a request stands on its own."""
-    if is_small_talk(clause) or _POLITE.fullmatch(clause):
-        return False
-    if _CHINESE.search(clause):
-        return not _CHINESE_LIST.match(clause)
-    if separator is not None and separator[0].strip() in {";", "；", "—", "–", "-", "--"}:
-        return True
-    if not _CLAUSE.match(clause):
-        return False
-    is_joined = separator is not None and separator[0].isspace()
-    is_and = re.match(r"\s*(?:and|und|y)\b", clause, re.IGNORECASE)
-    return not (is_joined and is_and and re.search(r"\b(?:that|what|dass|que) ", request))
+def _is_topic(clause: str) -> bool:
+    """Return whether a clause only names what "it" means: "My blood type? Please forget it."."""
+    what = clause.strip(" ,，?？")
+    is_stated = re.match(r"i\b|.*(?:\b(?:is|are|was)\b|[了是在有\d])", what, re.IGNORECASE)
+    forms = (_TOLD, _INFORMATION, re.compile("我.{0,6}的.{1,8}$"))
+    return not is_stated and any(form.match(what) for form in forms)
 
 
-def _restates(clause: str, named: list[str]) -> bool:
-    """Return whether a clause tells the number or the like that is asked to be forgotten."""
-    return bool(
-        named
-        and _NAMES_DATA.search(named[-1])
-        and not _FORMER.search(named[-1])
-        and _RESTATES.match(clause)
-    )
-
-
-def _named(request: str) -> str:
-    """Read from a request what is to be forgotten."""
-    found = next(filter(None, (form.match(request) for form in _FORMS)), None)
-    if found is None:
+def _request(clause: str) -> str | None:
+    """Return what a clause asks to forget, nothing if it is "it", or None if it asks nothing."""
+    found = (_CHINESE_VERB if _CHINESE_TEXT.search(clause) else _VERB).match(clause)
+    if not found or clause.istitle():
+        return None
+    kind = next(filter(found.groupdict().get, _KINDS))
+    before, rest = found["named"] or "", found["rest"]
+    manner = clause[: found.start("rest")].replace(before, "", 1) + found["end"]
+    is_passive = kind in {"forgotten", "erased"}
+    is_told = not is_passive and _TELLS.match(manner) and not _MEMORY.search(rest)
+    # "Don't remember my PIN" may leave out "I".
+    is_unasked = (kind == "recall" or is_passive) and not _WISH.search(manner)
+    if is_told or is_unasked or bool(_NOT.search(manner)) != (kind in {"recall", "keep"}):
+        return None
+    named, rest = before + rest, _TAIL.sub("", rest)
+    is_cut_off = before and rest and not any(map(_MEMORY.fullmatch, (before, rest)))
+    if is_cut_off or _RENEWS.search(named):
+        return None
+    what, is_in_memory = _MEMORY.subn("", (before + rest).strip(" ,"))
+    if _IT.fullmatch(what):
         return ""
-    named = found[found.lastindex or 0][:_OBJECT]
-    return _TAIL.sub("", _HEAD.sub("", named, count=1)).strip()
+    forms = (_TOLD, _INFORMATION, _OWN)[: 3 if is_in_memory else _KINDS[kind]]
+    is_meant = any(form.match(what) for form in forms) or (is_in_memory and "从" in before)
+    return what.strip() if is_meant else None
