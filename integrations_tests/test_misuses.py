@@ -119,7 +119,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "Policy.mode": set(), "Policy.threshold": {"none", "zero"}, "Policy.kinds": {"list", "tuple", "set"},  # noqa: E501 -- a table
     "Policy.metadata": MAPPINGS - {"none"}, "Policy.scope_search_by_agent": {"true"},
     "Policy.summaries": {"true"}, "Policy.note_tokens": {"none", "huge"},
-    "Policy.count_tokens": {"none", "function", "class"},
+    "Policy.count_tokens": {"none", "function", "class"}, "Policy.note_log": set(),
     "Fact.sources": {"list", "words", "tuple", "set"},
     "Policy.await_write": {"true"}, "Policy.times": {"true"}, "Policy.recall_timeout": {"fraction"},
     "Policy.instructions": {"true"}, "Policy.inject": set(),

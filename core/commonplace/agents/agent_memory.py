@@ -35,8 +35,9 @@ from .health import (
 )
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import ShownRecords
+from .note_log import NoteLog, Recalled
 from .policy import WRITE_PATIENCE, Policy, check_policy
-from .recall import Conversation, covered_turns, recall, shorten
+from .recall import Conversation, Rule, covered_turns, recall, shorten
 from .retraction import retract
 from .tool_calls import run_tool
 from .turns import (
@@ -100,6 +101,7 @@ class AgentMemory:
         self.warn: WarnOnce = WarnOnce(log, self._health.warned)
         self._log = logging.getLogger(log)
         self._on_event = on_event
+        self._note_log = None if policy.note_log == "off" else NoteLog(self.lazy, policy, self.warn)
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
         self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
@@ -158,13 +160,15 @@ class AgentMemory:
             held: the running conversation, which is not repeated.
         """
         start, seconds = time.monotonic(), self._recall_seconds()
-        plan = recall(scope, query, self.policy, held)
+        left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
+        plan = recall(scope, query, self.policy, held, left_out)
         try:
             found = call_within(seconds, "recall", lambda: self._run(plan))
         except Exception as error:
             self._recall_failed("recall", scope, start, error)
             return []
         self._recalled("recall", scope, start, len(found))
+        self._log_note(scope, query, start, found, left_out)
         return found
 
     async def arecall(
@@ -172,13 +176,15 @@ class AgentMemory:
     ) -> list[Match]:
         """Recall for a turn, as `recall`."""
         start, seconds = time.monotonic(), self._recall_seconds()
-        plan = recall(scope, query, self.policy, held)
+        left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
+        plan = recall(scope, query, self.policy, held, left_out)
         try:
             found = await await_within(seconds, "recall", self._arun(plan))
         except Exception as error:
             self._recall_failed("recall", scope, start, error)
             return []
         self._recalled("recall", scope, start, len(found))
+        self._log_note(scope, query, start, found, left_out)
         return found
 
     def accept(
@@ -577,6 +583,20 @@ class AgentMemory:
     def _recalled(self, operation: str, scope: Scope, start: float, count: int) -> None:
         self._first_recall_timeout, self._is_slow = None, False
         self.report("recalled" if count else "empty", operation, scope, start, count)
+
+    def _log_note(
+        self,
+        scope: Scope,
+        query: str,
+        start: float,
+        found: Sequence[Match],
+        left_out: Sequence[tuple[Match, Rule]] | None,
+    ) -> None:
+        if self._note_log is not None and left_out is not None:
+            at = now() - timedelta(seconds=time.monotonic() - start)
+            self._note_log.add(
+                Recalled(at=at, scope=scope, query=query, found=found, left_out=left_out)
+            )
 
     def _recall_failed(self, operation: str, scope: Scope, start: float, error: Exception) -> None:
         self._first_recall_timeout, self._is_slow = None, isinstance(error, TimeoutError)

@@ -1,7 +1,7 @@
 """Explanation of a recall: the note that a model would be shown, and what was left out of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -65,8 +65,20 @@ def explain(
 ) -> Plan[Explanation]:
     """Recall for a turn as an agent does, and tell what the note shows and what it leaves out."""
     now = local(now)
-    left_out: list[tuple[Match, Rule]] = []
-    found = yield from recall(scope, query, policy, left_out=left_out)
+    rules: list[tuple[Match, Rule]] = []
+    found = yield from recall(scope, query, policy, left_out=rules)
+    note = explain_note(found, [LeftOut(match=one, rule=rule) for one, rule in rules], policy, now)
+    matches = [*(one.match for one in note.lines), *(one.match for one in note.left_out)]
+    seen = {match.record.id for match in matches}
+    hidden = yield from _hidden(scope, query, policy, now)
+    others = [one for one in hidden if one.match.record.id not in seen]
+    return replace(note, left_out=(*note.left_out, *others))
+
+
+def explain_note(
+    found: Sequence[Match], left_out: Sequence[LeftOut], policy: Policy, now: datetime
+) -> Explanation:
+    """Write the note of what a recall found; what it has no room for is left out, too."""
     lines: dict[str, NoteLine] = {}
     for match, text in note_lines(found, policy, now):
         line = NoteLine(
@@ -77,15 +89,12 @@ def explain(
         )
         lines.setdefault(text, line)
     shown = {line.match.record.id for line in lines.values()}
-    left_out += [(one, "room") for one in found]
-    others = [LeftOut(match=one, rule=rule) for one, rule in left_out if one.record.id not in shown]
-    seen = shown | {one.match.record.id for one in others}
-    hidden = yield from _hidden(scope, query, policy, now)
+    others = [*left_out, *(LeftOut(match=one, rule="room") for one in found)]
     return Explanation(
         head=tuple(note_head(policy, now)),
         lines=tuple(lines.values()),
         foot=FOOTER,
-        left_out=(*others, *(one for one in hidden if one.match.record.id not in seen)),
+        left_out=tuple(one for one in others if one.match.record.id not in shown),
     )
 
 

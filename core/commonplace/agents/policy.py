@@ -23,6 +23,7 @@ from .adapter_arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
+LoggedNotes = Literal["off", "ids", "questions"]
 ToolName = Literal[
     "search_memory", "add_memory", "update_memory", "forget_memory", "drop_instruction"
 ]
@@ -113,6 +114,10 @@ class Policy:
             has an id in front, in notes and in answers.
         tool_instructions: added to the system prompt when the agent has the tools; a sentence for
             each tool that changes something follows.
+        note_log: keeps the last 200 notes of the memory in its store, for `commonplace serve`:
+            `ids` when and for whom, the ids and scores of what was shown, and of what was left out
+            with the rule; `questions` the text of each question, too; `off` nothing. No turn waits
+            for it or fails by it; `Memory.forget` erases those of its scope.
 
     Raises:
         InvalidRecordError, InvalidFilterError: a value is none of those.
@@ -138,10 +143,12 @@ class Policy:
     intro: str = INTRO
     tools: tuple[ToolName, ...] = DEFAULT_TOOLS
     tool_instructions: str = TOOL_INSTRUCTIONS
+    note_log: LoggedNotes = "off"
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
         check_choice("inject", self.inject, get_args(Inject))
+        check_choice("note_log", self.note_log, get_args(LoggedNotes))
         check_integer("top_k", self.top_k, 1, MAX_TOP_K)
         if self.threshold is not None:
             check_share("threshold", self.threshold)

@@ -261,7 +261,8 @@ class TestPolicy(PolicyFieldsContract):
         "metadata": "see TestSearchAndAdd", "max_waiting": "its caller gets the error of a write",
         "mode": "see below", "tools": "see below", "await_write": "see below",
         "times": "its answers are data, with the moments beside the texts",
-        **dict.fromkeys(("summaries", "note_tokens", "count_tokens"), "it writes no note"),
+        "summaries": "it writes no note", "note_tokens": "it writes no note",
+        "count_tokens": "it writes no note", "note_log": "it writes no note",
     }  # fmt: skip
 
     @pytest.fixture

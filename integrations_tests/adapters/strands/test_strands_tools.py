@@ -225,7 +225,7 @@ class TestPolicy(PolicyFieldsContract):
 
     without_effect = dict.fromkeys(
         ("mode", "inject", "header", "intro", "instructions", "max_waiting", "summaries",
-         "note_tokens", "count_tokens"),
+         "note_tokens", "count_tokens", "note_log"),
         "tools write no turns and no notes"
     ) | {
         "tool_instructions": "the agent's own system prompt is its program's",

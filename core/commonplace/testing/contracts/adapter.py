@@ -14,6 +14,7 @@ from unittest import mock
 import pytest
 
 from ...agents.note import FOOTER
+from ...agents.note_log import logged_notes
 from ...agents.policy import HEADER, INTRO, TOOL_NAMES, Policy
 from ...errors import InvalidRecordError, StoreUnavailableError
 from ...memory import Memory
@@ -269,6 +270,20 @@ async def _tool_instructions(turn_with: MakeTurn, memory: Memory) -> None:
     assert told in await turn_with(Policy(tool_instructions=told))("alice", ASKED)
 
 
+async def _note_log(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    for kept in ("off", "ids", "questions"):
+        await turn_with(Policy(note_log=kept), conversation=kept)("alice", ASKED)
+    for _ in range(1_000):  # they are written when they are
+        if len(logged_notes(memory.admin.checkpoints)) == 2:
+            break
+        await asyncio.sleep(0.01)
+    asked, unasked = logged_notes(memory.admin.checkpoints)
+    assert (asked.scope.user_id, asked.question, unasked.question) == ("alice", ASKED, None)
+    [told] = [one.id for one in memory.list(ALICE) if one.text == TOLD]
+    assert told in {one.id for one in asked.shown}
+
+
 EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
     "mode": _mode,
     "top_k": _top_k,
@@ -290,6 +305,7 @@ EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
     "intro": _intro,
     "tools": _tools,
     "tool_instructions": _tool_instructions,
+    "note_log": _note_log,
 }
 """What shows each field of `Policy` through an adapter."""
 
