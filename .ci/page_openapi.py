@@ -67,12 +67,31 @@ class LeftOut(Scored):
     ]  # fmt: skip
 
 
+class Logged(TypedDict):
+    """A logged note: when, for whom, and how many lines it had; no question if none is kept."""
+
+    id: str
+    at: datetime
+    scope: Scope
+    question: str | None
+    shown: int
+    left_out: int
+
+
+class Opened(Logged):
+    """The logged note that is shown, of which so many records are missing now."""
+
+    missing: int
+
+
 class Why(TypedDict):
-    """The note for a question; without a scope and a question only these."""
+    """The note for a question, or a logged one; without either only the last logged notes."""
 
     question: str
     scope: Scope | None
     top_k: int
+    opened: Opened | None
+    logged: Sequence[Logged]
     note: NotRequired[str]
     head: NotRequired[Sequence[str]]
     lines: NotRequired[Sequence[Line]]
@@ -199,8 +218,17 @@ class Health(TypedDict):
 
 
 class Operation(TypedDict):
-    """What waits, what failed, and how large it all is."""
+    """What waits, what failed, how large it all is, and the 24 hours from `since` on.
 
+    `writes` are the records that were last written in each hour, null if there are too many to
+    count at once; `notes` those of the last 200 logged notes, the first from `notes_from`.
+    """
+
+    records: int | None
+    since: datetime
+    writes: Sequence[int] | None
+    notes: Sequence[int]
+    notes_from: datetime | None
     location: str
     embedder: str
     pending: int
@@ -229,7 +257,7 @@ class Refused(TypedDict):
 
 OF_SCOPE = ("user", "agent", "session")
 ANSWERS: Mapping[str, tuple[Any, Sequence[str]]] = {
-    "why": (Why, (*OF_SCOPE, "q", "top_k")),
+    "why": (Why, (*OF_SCOPE, "q", "top_k", "note")),
     "people": (People, ("q", "page")),
     "person": (Person, (*OF_SCOPE, "cursor")),
     "records": (Records, (*OF_SCOPE, "kind", "ended", "cursor")),
@@ -248,6 +276,7 @@ PARAMETERS = {
     "session": "The id of a session.",
     "q": "A question, or a part of the ids that are looked for.",
     "top_k": "How many memories a note has at most, 1 to 20.",
+    "note": "The id of a logged note, instead of a question.",
     "page": "The number of a page, from 1.",
     "cursor": "The `cursor` of the page before.",
     "before": "The `before` of the page that follows it in time.",
@@ -256,7 +285,7 @@ PARAMETERS = {
     "id": "The id of a record.",
     "entity": "Only what is at most two relations away from this name.",
     "as_of": "Draw what held at the end of this day, such as 2026-05-04.",
-    "check": "1 to compare the stores, which reads all of them.",
+    "check": "1 to compare the stores and count all records, which reads all of them.",
 }
 NEEDED = {("record", "id"), ("conversation", "session")}
 

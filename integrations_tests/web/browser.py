@@ -15,6 +15,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.web import create_app
 
+from .logged import log_notes
+
 ALICE = Scope(user_id="alice")
 PLANNING = Scope(user_id="alice", agent_id="planner", session_id="trip-to-kyoto")
 BEGIN = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -65,6 +67,7 @@ def fill(memory: Memory) -> None:
         memory.add(
             [Message(text=f"I came {n} times. 我来过。") for n in range(6)], other, infer=False
         )
+    log_notes(memory, PLANNING, "Which food am I allergic to?", "Where does Alice live?")
 
 
 def addresses(memory: Memory) -> dict[str, str]:

@@ -19,6 +19,7 @@ from commonplace.web.strings import Words
 from commonplace.web.views import PAGES
 
 from .browser import ALICE, addresses, fill, log_in, serving, started_browser
+from .logged import log_notes
 
 pytestmark = pytest.mark.slow
 DESKTOP, PHONE = 1280, 360
@@ -168,6 +169,7 @@ def test_no_stored_text_or_name_acts_in_a_browser(browser, tmp_path: Path):
         [added] = memory.add(Fact(text=evil, relations=(told,), metadata={evil: evil}), scope).ids
         memory.add([Message(text=evil, name=evil)], scope, infer=False)
         memory.session(scope).summarize(evil)
+        log_notes(memory, scope, evil)
         fail_to_write(memory, scope, evil)
         with (
             serving(memory, write=True) as site,

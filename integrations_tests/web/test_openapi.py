@@ -14,8 +14,11 @@ pytest.importorskip("jinja2")
 from starlette.testclient import TestClient
 
 from commonplace import Extraction, Fact, Memory, Message, Relation, Scope
+from commonplace.agents.note_log import logged_notes
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.web import create_app
+
+from .logged import log_notes
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = json.loads((ROOT / "docs" / "reference" / "openapi.json").read_text("utf-8"))
@@ -84,6 +87,7 @@ def client(tmp_path: Path):
         told = Message(text="I moved.")
         memory.add(told, ALICE, infer=Extraction(keep_messages=False), wait=False)
         memory.flush()
+        log_notes(memory, SESSION, "Where does Alice live?")
         app = create_app(memory, token="once")
         made = TestClient(app, base_url="http://127.0.0.1")
         assert made.get("/login?token=once").status_code == 200
@@ -101,6 +105,7 @@ def test_every_route_answers_as_the_file_says(client):
         "user": "alice", "q": "Where does Alice live?", "id": lives["Alice lives in Lyon."],
         "entity": "Alice", "as_of": "2026-01-20", "ended": "1", "check": "1",
     }  # fmt: skip
+    [logged] = [one.id for one in logged_notes(client.memory.admin.checkpoints)]
     nothing = {"user": "nobody", "id": deleted}
     of_session = {"user": "alice", "agent": "helper", "session": "s"}
 
@@ -109,6 +114,7 @@ def test_every_route_answers_as_the_file_says(client):
         operation = one["get"]
         names = {parameter["name"] for parameter in operation["parameters"]}
         asked = [given, nothing | ({"user": "alice"} if path == "/record.json" else {}), {}]
+        asked += [{"note": logged}] if path == "/why.json" else []
         for want in [*asked, of_session, of_session | {"id": "17"}]:
             answer = client.get(path, params={n: one for n, one in want.items() if n in names})
             response = operation["responses"]["200" if answer.is_success else "default"]
@@ -119,6 +125,7 @@ def test_every_route_answers_as_the_file_says(client):
     assert all(any(answers) for answers in seen.values())  # each page answered, and with this:
     assert seen["/why.json"][0]["lines"]
     assert seen["/why.json"][0]["left_out"]
+    assert seen["/why.json"][3]["opened"]
     assert seen["/people.json"][0]["rows"] or seen["/people.json"][2]["rows"]
     assert seen["/person.json"][0]["sessions"][0]["summary"]
     assert seen["/records.json"][0]["records"]

@@ -21,6 +21,7 @@ from commonplace.web import add_user_token, create_app, header_login, read_users
 from commonplace.web.views import PAGES
 
 from ..crash.web_worker import Worker
+from .logged import log_notes
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e\"'><img src=x onerror=alert(1)>"
@@ -90,6 +91,51 @@ def test_why_shows_the_note_and_the_parts_of_each_score(memory):
     left = {one["text"]: one["rule"] for one in data["left_out"]}
     assert left["Alice lives in Rome."] == "superseded"
     assert left["What do I like?"] == "asks_only"
+
+
+def test_why_lists_the_logged_notes_of_those_whom_one_may_see_and_opens_one(memory):
+    log_notes(memory, Scope(user_id="alice", session_id="s"), "Where does Alice live?")
+    log_notes(memory, BOB, "What does Bob keep?")
+    everybody = operator(memory)
+    his = TestClient(
+        create_app(memory, login=header_login("X-User")), base_url=LOCAL, headers={"x-user": "bob"}
+    )
+
+    listed = everybody.get("/why.json").json()["logged"]
+    assert [one["question"] for one in listed] == ["What does Bob keep?", "Where does Alice live?"]
+    assert everybody.get("/why.json?user=alice").json()["logged"] == listed[1:]
+    assert his.get("/why.json").json()["logged"] == listed[:1]
+    page = everybody.get("/why").text
+    links = [html.unescape(one) for one in re.findall(r'href="([^"]*note=[^"]*)"', page)]
+    assert links == [f"/why?note={one['id']}" for one in listed]
+    assert his.get(links[0]).status_code == 200
+    for end in ("", ".json"):
+        assert his.get(f"/why{end}?note={listed[1]['id']}").status_code == 404
+
+    opened = everybody.get(f"/why.json?note={listed[1]['id']}").json()
+    anew = everybody.get("/why.json?user=alice&session=s&q=Where+does+Alice+live%3F").json()
+    assert opened["opened"] == listed[1] | {"missing": 0}
+    assert opened["note"] == anew["note"]
+    assert [one["text"] for one in opened["lines"]] == [one["text"] for one in anew["lines"]]
+    shown = everybody.get(links[1]).text
+    assert "Alice lives in Lyon." in shown.partition('id="note"')[2].partition('id="left"')[0]
+    memory.forget(Scope(user_id="alice"))
+    assert everybody.get("/why.json").json()["logged"] == listed[:1]
+
+
+def test_operation_plots_writes_and_logged_notes_by_hour(memory):
+    client = operator(memory)
+    assert client.get("/operation.json").json()["notes_from"] is None
+    log_notes(memory, BOB, "What does Bob keep?", "What does he keep?")
+
+    data = client.get("/operation.json").json()
+    assert data["records"] == sum(data["writes"]) == 5
+    assert sum(data["notes"]) == 2
+    assert max(len(data[name]) for name in ("writes", "notes")) == 24
+    page = client.get("/operation").text
+    assert page.count('<figure class="hours">') == 2
+    assert page.count("<rect") == 48
+    assert "of the last 200 logged notes" in page
 
 
 def test_why_shows_some_of_what_each_rule_left_out_and_its_json_all(memory):

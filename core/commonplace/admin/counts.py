@@ -1,13 +1,16 @@
 """Numbers of what a memory holds: of a whole location by user and kind, and of one scope."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from ..backends import opened_stores
 from ..ingest import applying
 from ..memory import Memory
+from ..ports.stores import version_at
 from ..settings import Location, Settings
 from ..types import Kind, Scope
 from .backfill import Progress, count_records, live_records
@@ -69,6 +72,29 @@ def count_rows(memory: Memory, scope: Scope) -> dict[str, int]:
 def file_sizes(memory: Memory) -> dict[Path, int]:
     """Measure the files of a memory on this host, as `Contents.files`."""
     return _files(memory._runtime.location)
+
+
+def count_by_hour(
+    memory: Memory, since: datetime, *, timeout: float | None = None
+) -> tuple[int, list[int]] | None:
+    """Count the live records, and those that were last written in each hour from `since` on.
+
+    Args:
+        timeout: seconds after which it gives up; None to count however many there are.
+
+    Returns:
+        Both, with 24 hours; None if it gave up.
+    """
+    begin, number, hours = version_at(since), 0, [0] * 24
+    hour = version_at(since + timedelta(hours=1)) - begin
+    end = time.monotonic() + timeout if timeout is not None else float("inf")
+    for _, version in memory._runtime.engines.graph.versions(None):
+        number += 1
+        if version >= begin:
+            hours[min((version - begin) // hour, 23)] += 1
+        if number % 1_000 == 0 and time.monotonic() > end:
+            return None
+    return number, hours
 
 
 def _files(location: Location) -> dict[Path, int]:

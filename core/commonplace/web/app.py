@@ -39,7 +39,15 @@ from ..errors import (
 from ..memory import Memory
 from ..types import Scope
 from .changes import CHANGES, Moved, scope_parameters
-from .drawing import BAR_WIDTH, GRAPH_HEIGHT, GRAPH_WIDTH, bar_scale
+from .drawing import (
+    BAR_WIDTH,
+    GRAPH_HEIGHT,
+    GRAPH_WIDTH,
+    HOURS_HEIGHT,
+    HOURS_WIDTH,
+    bar_scale,
+    draw_hours,
+)
 from .security import (
     LOOPBACK,
     Guard,
@@ -126,7 +134,8 @@ class _Pages:
         self._templates.filters |= {"day": _day, "moment": _moment, "size": _size, "exact": escape}
         self._templates.globals |= {
             "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
-            "scope_parameters": scope_parameters,
+            "scope_parameters": scope_parameters, "draw_hours": draw_hours,
+            "hours_width": HOURS_WIDTH, "hours_height": HOURS_HEIGHT,
             "bar_width": BAR_WIDTH, "graph_width": GRAPH_WIDTH, "graph_height": GRAPH_HEIGHT,
         }  # fmt: skip
 

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from .strings import PARTS, group_of
 
 BAR_WIDTH = 600
 GRAPH_WIDTH, GRAPH_HEIGHT = 900.0, 560.0
+HOURS_WIDTH, HOURS_HEIGHT = 480, 90
 MAX_NODES = 40
 _ROUNDS = 150
 _MARGIN_X, _MARGIN_Y = 95.0, 50.0
@@ -82,6 +84,31 @@ def _sums(details: Mapping[str, float]) -> dict[str, float]:
     for name, value in details.items():
         sums[group_of(name)] = sums.get(group_of(name), 0.0) + value
     return sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourBar:
+    """The bar of an hour, with its number."""
+
+    at: datetime
+    number: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def draw_hours(since: datetime, numbers: Sequence[int]) -> list[HourBar]:
+    """Draw a bar for each hour from `since` on; the highest fills the height."""
+    most, width = max(numbers, default=0) or 1, HOURS_WIDTH / len(numbers)
+    return [
+        HourBar(
+            at=since + timedelta(hours=place), number=number, x=round(place * width + 1, 1),
+            y=round(HOURS_HEIGHT * (1 - number / most), 1), width=round(width - 2, 1),
+            height=round(HOURS_HEIGHT * number / most, 1),
+        )
+        for place, number in enumerate(numbers)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

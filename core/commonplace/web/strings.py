@@ -83,6 +83,21 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     ),
     "held_since": ("Since", "自"),
     "history": ("History", "历史"),
+    "hours": ("The last 24 hours", "最近 24 小时"),
+    "hours_many": ("There are too many records to count them at once.", "记录过多，无法立即统计。"),
+    "hours_no_notes": (
+        "Recalls are counted where agents log their notes, by `Policy(note_log=...)`; other "
+        "searches are not.",
+        "仅统计智能体按 `Policy(note_log=...)` 记录的提示；其他搜索不计。",
+    ),
+    "hours_notes": (
+        "Recalls for turns, by hour: of the last 200 logged notes, the first from {at}",
+        "各小时为对话所做的回忆：取最近 200 条提示，最早一条在 {at}",
+    ),
+    "hours_writes": (
+        "Records that are stored now, by the hour of their last write",
+        "现存记录，按最后写入的小时统计",
+    ),
     "id": ("Id", "标识"),
     "importance": ("Importance", "重要性"),
     "kind": ("Kind", "类型"),
@@ -97,6 +112,25 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "left_out_more": ("{n} more are in the JSON of this page.", "另有 {n} 条，见本页的 JSON。"),
     "left_out_none": ("Nothing else was found.", "没有找到其他内容。"),
     "live": ("now", "现在"),
+    "logged": ("The last notes of agents", "智能体最近的提示"),
+    "logged_intro": (
+        "What agents were shown, as far as their policy logs it: of the last 200 notes of this "
+        "memory.",
+        "智能体实际得到的内容，以其策略所记录的为限：取自此记忆库最近的 200 条提示。",
+    ),
+    "logged_missing": (
+        "{n} of its records are no longer stored, or have expired.",
+        "其中 {n} 条记录已不存在或已过期。",
+    ),
+    "logged_no_question": ("question not logged", "未记录问题"),
+    "logged_none": (
+        "None are logged: an agent with `Policy(note_log=...)` logs its own.",
+        "没有记录：使用 `Policy(note_log=...)` 的智能体才会记录。",
+    ),
+    "logged_opened": (
+        "Logged on {at}; the texts are those of the records as they are now.",
+        "记录于 {at}；内容为这些记录现在的文本。",
+    ),
     "login": ("Log in", "登录"),
     "login_intro": (
         "Open the link that `commonplace serve` printed, or enter your token.",

@@ -3,21 +3,22 @@
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 from starlette.exceptions import HTTPException
 
-from ..admin import count_rows, examine, export, file_sizes
+from ..admin import count_by_hour, count_rows, examine, export, file_sizes
 from ..agents import Policy
 from ..agents.about import about as about_plan
 from ..agents.explanation import Explanation, explain
+from ..agents.note_log import LoggedNote, explain_logged, logged_notes
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..passages import passages
 from ..sans_io import aon, arun_plan, on, run_plan
-from ..types import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope
+from ..types import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope, now
 from .drawing import draw_graph
 from .security import Login
 
@@ -31,6 +32,9 @@ MAX_ROWS = 200
 _TURNS = 100
 _BY_TIME = 1_000  # owners up to which they are put in the order of their last moment
 _DATES = 12
+_NOTES = 30
+_HOURS = 24
+_COUNT_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,28 +100,64 @@ View = Callable[[Ask], Awaitable[Shown]]
 
 
 async def why(ask: Ask) -> Shown:
-    """Show the note for a question, and what was left out of it."""
-    scope, question = ask.find_scope(), ask.text("q")
+    """Show the note for a question, or one that was logged, and what was left out of it."""
+    scope, question, note_id = ask.find_scope(), ask.text("q"), ask.text("note")
     top_k = ask.number("top_k", ask.policy.top_k, 20)
-    data: dict[str, Any] = {"question": question or "", "scope": scope, "top_k": top_k}
-    if scope is not None and question is not None:
+    logged = await _logged(ask, scope)
+    data: dict[str, Any] = {
+        "question": question or "", "scope": scope, "top_k": top_k, "opened": None,
+        "logged": [_row_of_note(one) for one in logged[:_NOTES]],
+    }  # fmt: skip
+    if note_id is not None:
+        note = next((one for one in logged if one.id == note_id), None)
+        if note is None:
+            raise HTTPException(404)
+        found: Explanation = await arun_plan(explain_logged(note, ask.policy), aon(ask.memory))
+        missing = len(note.shown) + len(note.left_out) - len(found.lines) - len(found.left_out)
+        data |= _explained(found) | {
+            "question": note.question or "", "scope": note.scope,
+            "opened": _row_of_note(note) | {"missing": missing},
+        }  # fmt: skip
+    elif scope is not None and question is not None:
         policy = replace(ask.policy, top_k=top_k)
-        found: Explanation = await arun_plan(explain(scope, question, policy), aon(ask.memory))
-        data |= {
-            "note": found.note,
-            "head": found.head,
-            "lines": [
-                _scored(line.match)
-                | {"line": line.text, "earlier": line.is_earlier, "always": line.is_always}
-                for line in found.lines
-            ],
-            "foot": found.foot,
-            "left_out": [
-                _scored(one.match) | {"rule": one.rule}
-                for one in sorted(found.left_out, key=lambda one: RULES.index(one.rule))
-            ],
-        }
+        data |= _explained(await arun_plan(explain(scope, question, policy), aon(ask.memory)))
     return Shown(template="why.html", data=data)
+
+
+def _explained(found: Explanation) -> dict[str, Any]:
+    return {
+        "note": found.note,
+        "head": found.head,
+        "lines": [
+            _scored(line.match)
+            | {"line": line.text, "earlier": line.is_earlier, "always": line.is_always}
+            for line in found.lines
+        ],
+        "foot": found.foot,
+        "left_out": [
+            _scored(one.match) | {"rule": one.rule}
+            for one in sorted(found.left_out, key=lambda one: RULES.index(one.rule))
+        ],
+    }
+
+
+async def _logged(ask: Ask, scope: Scope | None) -> list[LoggedNote]:
+    """Read the logged notes of a scope, or of all that a login may see; the latest first."""
+    users = ask.login.users
+    notes: list[LoggedNote] = await ask.run(logged_notes, ask.memory.admin.checkpoints)
+    return [
+        one
+        for one in notes
+        if (users is None or one.scope.user_id in users)
+        and (scope is None or scope.covers(one.scope))
+    ]
+
+
+def _row_of_note(note: LoggedNote) -> dict[str, Any]:
+    return {
+        "id": note.id, "at": note.at, "scope": note.scope, "question": note.question,
+        "shown": len(note.shown), "left_out": len(note.left_out),
+    }  # fmt: skip
 
 
 async def people(ask: Ask) -> Shown:
@@ -305,7 +345,8 @@ async def operation(ask: Ask) -> Shown:
     backlog = await memory.aflush(0.0)
     scopes: Sequence[Scope] = await ask.run(memory.admin.list_scopes)
     dead = await ask.run(memory.admin.dead_letters)
-    data = {
+    data: dict[str, Any] = await ask.run(_by_hour, memory, is_whole=ask.text("check") == "1")
+    data |= {
         "location": memory.location,
         "embedder": memory.embedder.id,
         "pending": backlog.pending,
@@ -326,6 +367,24 @@ async def operation(ask: Ask) -> Shown:
             "counts": found.counts, "indexed": found.indexed, **faults,
         }  # fmt: skip
     return Shown(template="operation.html", data=data)
+
+
+def _by_hour(memory: Memory, *, is_whole: bool) -> dict[str, Any]:
+    """Count records and logged notes by hour; records only if that is quick, or wanted."""
+    since = now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
+    counted = count_by_hour(memory, since, timeout=None if is_whole else _COUNT_SECONDS)
+    notes = [one.at for one in logged_notes(memory.admin.checkpoints)]
+    asked = [0] * _HOURS
+    for at in notes:
+        if at >= since:
+            asked[min(int((at - since) / timedelta(hours=1)), _HOURS - 1)] += 1
+    return {
+        "records": counted[0] if counted else None,
+        "since": since,
+        "writes": counted[1] if counted else None,
+        "notes": asked,
+        "notes_from": min(notes, default=None),
+    }
 
 
 def confirmation(scope: Scope) -> str:
