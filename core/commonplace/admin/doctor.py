@@ -65,7 +65,7 @@ def check_files(location: Location) -> dict[Path, list[str]]:
     return {file: integrity.check(file) for file in database_files(location)}
 
 
-def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
+def examine(memory: Memory, *, timeout: float = 10.0, tables: bool = True) -> Health:
     """Examine all that a memory holds, over all scopes; of its files, see `check_files`.
 
     Other processes may write meanwhile: stores in one database are read at one moment, and records
@@ -73,14 +73,15 @@ def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
 
     Args:
         timeout: seconds to wait for accepted writes first.
+        tables: False counts the live records alone, in a fifth of the time.
     """
     engines = memory._runtime.engines
     waiting = {operation.id for operation in engines.journal.pending()}
     left = memory.flush(timeout)
     are_applied = waiting.isdisjoint(operation.id for operation in engines.journal.pending())
-    counts: Counter[str] = Counter(dict.fromkeys((*TABLES, "live"), 0))
+    counts: Counter[str] = Counter(dict.fromkeys(TABLES, 0) if tables else {})
     with _at_one_moment(engines) as stores:
-        counts.update(map(table_of, stores.graph.dump()))
+        counts.update(map(table_of, stores.graph.dump()) if tables else ())
         live, indexed = dict(stores.graph.versions(None)), dict(stores.index.versions(None))
     counts["live"] = len(live)
     differing = _differing(live, indexed)

@@ -141,9 +141,9 @@ class NoteLog:
         )  # fmt: skip
 
 
-def logged_notes(checkpoints: Checkpoints) -> list[LoggedNote]:
-    """Read the notes that are kept, of everybody, the latest first."""
-    rows = checkpoints.page(Selection(before=_END), limit=KEPT)
+def logged_notes(checkpoints: Checkpoints, note_id: str | None = None) -> list[LoggedNote]:
+    """Read the notes that are kept, of everybody, the latest first; or the one with this id."""
+    rows = checkpoints.page(Selection(id=note_id, before=_END), limit=KEPT)
     return [msgspec.json.decode(one.body.data, type=LoggedNote) for one in rows if _is_note(one)]
 
 

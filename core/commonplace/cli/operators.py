@@ -294,6 +294,8 @@ def serve(
         )  # fmt: skip
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
+        # Without this each answer waits 40 ms for the browser to confirm its first packet.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         answer(f"{address}/login?token={token}" if token else address)

@@ -103,13 +103,11 @@ async def why(ask: Ask) -> Shown:
     """Show the note for a question, or one that was logged, and what was left out of it."""
     scope, question, note_id = ask.find_scope(), ask.text("q"), ask.text("note")
     top_k = ask.number("top_k", ask.policy.top_k, 20)
-    logged = await _logged(ask, scope)
     data: dict[str, Any] = {
-        "question": question or "", "scope": scope, "top_k": top_k, "opened": None,
-        "logged": [_row_of_note(one) for one in logged[:_NOTES]],
+        "question": question or "", "scope": scope, "top_k": top_k, "opened": None, "logged": [],
     }  # fmt: skip
     if note_id is not None:
-        note = next((one for one in logged if one.id == note_id), None)
+        note = next(iter(await _logged(ask, scope, note_id)), None)
         if note is None:
             raise HTTPException(404)
         found: Explanation = await arun_plan(explain_logged(note, ask.policy), aon(ask.memory))
@@ -118,7 +116,9 @@ async def why(ask: Ask) -> Shown:
             "question": note.question or "", "scope": note.scope,
             "opened": _row_of_note(note) | {"missing": missing},
         }  # fmt: skip
-    elif scope is not None and question is not None:
+    elif question is None:
+        data["logged"] = [_row_of_note(one) for one in await _logged(ask, scope)][:_NOTES]
+    elif scope is not None:
         policy = replace(ask.policy, top_k=top_k)
         data |= _explained(await arun_plan(explain(scope, question, policy), aon(ask.memory)))
     return Shown(template="why.html", data=data)
@@ -141,10 +141,10 @@ def _explained(found: Explanation) -> dict[str, Any]:
     }
 
 
-async def _logged(ask: Ask, scope: Scope | None) -> list[LoggedNote]:
+async def _logged(ask: Ask, scope: Scope | None, note_id: str | None = None) -> list[LoggedNote]:
     """Read the logged notes of a scope, or of all that a login may see; the latest first."""
-    users = ask.login.users
-    notes: list[LoggedNote] = await ask.run(logged_notes, ask.memory.admin.checkpoints)
+    users, checkpoints = ask.login.users, ask.memory.admin.checkpoints
+    notes: list[LoggedNote] = await ask.run(logged_notes, checkpoints, note_id)
     return [
         one
         for one in notes
@@ -360,7 +360,7 @@ async def operation(ask: Ask) -> Shown:
         "health": None,
     }
     if ask.text("check") == "1":
-        found = await ask.run(examine, memory)
+        found = await ask.run(examine, memory, tables=False)
         faults = {name: len(getattr(found, name)) for name in ("missing", "outdated", "orphans")}
         data["health"] = {
             "healthy": found.is_healthy, "consistent": found.is_consistent,
