@@ -149,7 +149,7 @@ class Conversation(TypedDict):
 
 
 class OneRecord(TypedDict):
-    """A record with its history; null, with the history alone, when it is deleted."""
+    """A record with its history, and the logged notes that showed it; null when it is deleted."""
 
     scope: Scope
     id: str
@@ -160,6 +160,7 @@ class OneRecord(TypedDict):
     sources: NotRequired[Sequence[Record]]
     conflicts: NotRequired[Sequence[Record]]
     passages: NotRequired[Sequence[str]]
+    recalled: NotRequired[Sequence[Logged]]
 
 
 class About(TypedDict):

@@ -119,6 +119,10 @@ def test_why_lists_the_logged_notes_of_those_whom_one_may_see_and_opens_one(memo
     assert [one["text"] for one in opened["lines"]] == [one["text"] for one in anew["lines"]]
     shown = everybody.get(links[1]).text
     assert "Alice lives in Lyon." in shown.partition('id="note"')[2].partition('id="left"')[0]
+    [lyon] = [one["id"] for one in opened["lines"] if "Lyon" in one["text"]]
+    record = everybody.get(f"/record.json?user=alice&id={lyon}").json()
+    assert record["recalled"] == listed[1:]
+    assert links[1] in everybody.get(f"/record?user=alice&id={lyon}").text
     memory.forget(Scope(user_id="alice"))
     assert everybody.get("/why.json").json()["logged"] == listed[:1]
 

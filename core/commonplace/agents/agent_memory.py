@@ -35,7 +35,7 @@ from .health import (
 )
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import ShownRecords
-from .note_log import NoteLog, Recalled
+from .note_log import NoteLog
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .recall import Conversation, Rule, covered_turns, recall, shorten
 from .retraction import retract
@@ -160,15 +160,14 @@ class AgentMemory:
             held: the running conversation, which is not repeated.
         """
         start, seconds = time.monotonic(), self._recall_seconds()
-        left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
-        plan = recall(scope, query, self.policy, held, left_out)
+        plan, log = self._plan_recall(scope, query, held)
         try:
             found = call_within(seconds, "recall", lambda: self._run(plan))
         except Exception as error:
             self._recall_failed("recall", scope, start, error)
             return []
         self._recalled("recall", scope, start, len(found))
-        self._log_note(scope, query, start, found, left_out)
+        log(found)
         return found
 
     async def arecall(
@@ -176,15 +175,14 @@ class AgentMemory:
     ) -> list[Match]:
         """Recall for a turn, as `recall`."""
         start, seconds = time.monotonic(), self._recall_seconds()
-        left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
-        plan = recall(scope, query, self.policy, held, left_out)
+        plan, log = self._plan_recall(scope, query, held)
         try:
             found = await await_within(seconds, "recall", self._arun(plan))
         except Exception as error:
             self._recall_failed("recall", scope, start, error)
             return []
         self._recalled("recall", scope, start, len(found))
-        self._log_note(scope, query, start, found, left_out)
+        log(found)
         return found
 
     def accept(
@@ -417,6 +415,16 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
+    def _plan_recall(
+        self, scope: Scope, query: str, held: Conversation | None
+    ) -> tuple[Plan[list[Match]], Callable[[list[Match]], object]]:
+        """Plan a recall; what it finds is given to the second function."""
+        if self._note_log is None:
+            return recall(scope, query, self.policy, held), lambda _: None
+        left_out: list[tuple[Match, Rule]] = []
+        plan = recall(scope, query, self.policy, held, left_out)
+        return plan, partial(self._note_log.add, now(), scope, query, left_out)
+
     def _new_write(self, messages: Sequence[Message], scope: Scope) -> TurnWrite | None:
         count, named = len(self._stated(messages, scope)), self._requests(messages, scope)
         if not count and not named:
@@ -583,20 +591,6 @@ class AgentMemory:
     def _recalled(self, operation: str, scope: Scope, start: float, count: int) -> None:
         self._first_recall_timeout, self._is_slow = None, False
         self.report("recalled" if count else "empty", operation, scope, start, count)
-
-    def _log_note(
-        self,
-        scope: Scope,
-        query: str,
-        start: float,
-        found: Sequence[Match],
-        left_out: Sequence[tuple[Match, Rule]] | None,
-    ) -> None:
-        if self._note_log is not None and left_out is not None:
-            at = now() - timedelta(seconds=time.monotonic() - start)
-            self._note_log.add(
-                Recalled(at=at, scope=scope, query=query, found=found, left_out=left_out)
-            )
 
     def _recall_failed(self, operation: str, scope: Scope, start: float, error: Exception) -> None:
         self._first_recall_timeout, self._is_slow = None, isinstance(error, TimeoutError)

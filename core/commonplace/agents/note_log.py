@@ -8,9 +8,10 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -66,34 +67,29 @@ class LoggedNote:
     left_out: Sequence[LoggedMatch]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
-    """What a recall for a turn found, with the moment at which it began."""
-
-    at: datetime
-    scope: Scope
-    query: str
-    found: Sequence[Match]
-    left_out: Sequence[tuple[Match, Rule]]
-
-
 class NoteLog:
-    """Writes the notes of an agent's turns, on a thread of its own that no turn waits for.
+    """Writes the notes of an agent's turns, on a thread that no turn waits for.
 
-    What comes while it writes is written next, the last 200 notes at most. A note that cannot be
-    written is lost.
+    What comes while it writes is written next, 200 notes at most. What cannot be written is lost.
     """
 
     def __init__(self, lazy: LazyMemory, policy: Policy, warn: WarnOnce) -> None:
         self._lazy, self._policy, self._warn = lazy, policy, warn
         self._lock = threading.Lock()
-        self._waiting: deque[Recalled] = deque(maxlen=KEPT)
+        self._waiting: deque[Callable[..., LoggedNote]] = deque(maxlen=KEPT)
         self._is_writing = False
 
-    def add(self, one: Recalled) -> None:
-        """Take what a recall found; returns at once."""
+    def add(
+        self,
+        at: datetime,
+        scope: Scope,
+        query: str,
+        left_out: Sequence[tuple[Match, Rule]],
+        found: Sequence[Match],
+    ) -> None:
+        """Take what a recall found that began at a moment; returns at once."""
         with self._lock:
-            self._waiting.append(one)
+            self._waiting.append(partial(self._note, at, scope, query, left_out, found))
             if self._is_writing:
                 return
             self._is_writing = True
@@ -106,37 +102,46 @@ class NoteLog:
             with self._lock:
                 batch = list(self._waiting)
                 self._waiting.clear()
-                if not batch:
-                    self._is_writing = False
-                    return
+                self._is_writing = bool(batch)
+            if not batch:
+                return
             try:
-                self._put(batch, self._lazy.get().admin)
+                admin = self._lazy.get().admin
+                self._put([make_note(admin) for make_note in batch], admin)
             except MemoryClosedError:
                 pass
             except Exception as error:  # no turn may fail, and none waits for this
                 self._warn("note log", error)
 
-    def _put(self, batch: Sequence[Recalled], admin: "MemoryAdmin") -> None:
+    def _put(self, notes: Sequence[LoggedNote], admin: "MemoryAdmin") -> None:
         checkpoints = admin.checkpoints
-        for one in batch:
-            checkpoints.put(_to_row(self._to_note(one, admin)), {}, one.scope)
-        for scope in {one.scope for one in batch}:  # an erasure may have come before its note
-            if admin.was_forgotten(scope, since=min(o.at for o in batch if o.scope == scope)):
+        for note in notes:
+            checkpoints.put(_to_row(note), {}, note.scope)
+        for scope in {note.scope for note in notes}:  # an erasure may have come before its note
+            if admin.was_forgotten(scope, since=min(n.at for n in notes if n.scope == scope)):
                 checkpoints.delete([_thread(scope)])
-        old = checkpoints.page(Selection(before=_END), limit=len(batch) + 1, offset=KEPT)
+        old = checkpoints.page(Selection(before=_END), limit=len(notes) + 1, offset=KEPT)
         checkpoints.delete_runs([one.address.id for one in old if _is_note(one)])
 
-    def _to_note(self, one: Recalled, admin: "MemoryAdmin") -> LoggedNote:
-        lines = {match.record.id for match in shown(one.found, self._policy)}
-        others = [*one.left_out, *((match, "room") for match in one.found)]
+    def _note(
+        self,
+        at: datetime,
+        scope: Scope,
+        query: str,
+        left_out: Sequence[tuple[Match, Rule]],
+        found: Sequence[Match],
+        admin: "MemoryAdmin",
+    ) -> LoggedNote:
+        lines = {match.record.id for match in shown(found, self._policy)}
+        others = [*left_out, *((match, "room") for match in found)]
         question = None
         if self._policy.note_log == "questions":
-            question = to_query(split_forget_requests(one.query).stated)
+            question = to_query(split_forget_requests(query).stated)
             question = admin.redact(question) if admin.redact else question
         return LoggedNote(
-            id=f"{_FIRST}{time.time_ns():020}-{uuid.uuid4().hex}", at=one.at, scope=one.scope,
+            id=f"{_FIRST}{time.time_ns():020}-{uuid.uuid4().hex}", at=at, scope=scope,
             question=question,
-            shown=[_to_logged(match) for match in one.found if match.record.id in lines],
+            shown=[_to_logged(match) for match in found if match.record.id in lines],
             left_out=[_to_logged(m, rule) for m, rule in others if m.record.id not in lines],
         )  # fmt: skip
 

@@ -164,6 +164,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "question": ("Question", "问题"),
     "question_example": ("What should I know before I answer?", "想问什么？"),
     "reason": ("Reason", "原因"),
+    "recalled": ("Shown to agents", "向智能体显示于"),
     "record": ("Record", "记录"),
     "records": ("Records", "记录"),
     "records_none": ("There are no records.", "没有记录。"),

@@ -14,6 +14,7 @@ from ..agents import Policy
 from ..agents.about import about as about_plan
 from ..agents.explanation import Explanation, explain
 from ..agents.note_log import LoggedNote, explain_logged, logged_notes
+from ..agents.recall import search_scope
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..passages import passages
@@ -35,6 +36,7 @@ _DATES = 12
 _NOTES = 30
 _HOURS = 24
 _COUNT_SECONDS = 0.1
+_OF_USER = Policy(scope_search_by_agent=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +259,11 @@ async def record(ask: Ask) -> Shown:
             "sources": await ask.memory.aget_many(found.sources, scope),
             "conflicts": await ask.memory.aget_many(found.conflicts, scope),
             "passages": passages(found.text),
+            "recalled": [
+                _row_of_note(one)
+                for one in await _logged(ask, search_scope(scope, _OF_USER))
+                if any(match.id == record_id for match in one.shown)
+            ],
         }
     return Shown(template="record.html", data=data)
 
