@@ -10,7 +10,10 @@ from .browser import addresses, fill, log_in, serving, started_browser
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "pages"
 WIDTH, MOST = 900, 1150
-VIEWS = ("why", "people", "person", "conversation", "record", "about", "graph", "forget")
+VIEWS = (
+    "why", "people", "person", "records", "conversation", "record", "about", "graph", "forget",
+    "rights", "operation",
+)  # fmt: skip
 
 
 def main() -> None:
