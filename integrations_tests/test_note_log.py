@@ -62,6 +62,7 @@ def test_a_log_has_what_was_shown_and_left_out_and_the_question_if_it_may(memory
     assert b"Rome" not in text
 
 
+@pytest.mark.every_engine
 def test_a_logged_note_is_explained_with_its_records_as_they_are_now(memory):
     mine = agent(memory, "questions")
     found = mine.recall(ALICE, ASKED)
@@ -77,6 +78,7 @@ def test_a_logged_note_is_explained_with_its_records_as_they_are_now(memory):
     assert run_plan(explain_logged(note, policy), on(memory)).lines == ()
 
 
+@pytest.mark.every_engine
 def test_the_last_two_hundred_of_a_memory_are_kept_and_other_states_stay(memory):
     blob = Blob(type="other/json", data=b"{}")
     others = [
@@ -100,6 +102,7 @@ def test_the_last_two_hundred_of_a_memory_are_kept_and_other_states_stay(memory)
         assert memory.admin.checkpoints.read("run", "", address.id) is not None
 
 
+@pytest.mark.every_engine
 def test_an_erasure_removes_the_notes_of_its_scope_also_those_that_are_written_after_it(memory):
     mine = agent(memory, "questions")
     for scope in (ALICE, TUESDAY, BOB):
