@@ -7,11 +7,10 @@ Each of 200 users has 90 turns in three sessions and ten facts with a relation: 
 """
 
 import socket
+import sys
 import tempfile
 import threading
 import time
-from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -22,55 +21,21 @@ import typer
 import uvicorn
 from rich.console import Console
 from rich.table import Table
-from smalltalk import CHINESE, ENGLISH, turn
 
-from commonplace import Fact, Memory, Message, Relation, Scope
-from commonplace.agents import AgentMemory, Policy
+from commonplace import Memory, Scope
 from commonplace.web import create_app
 from commonplace.web.views import PAGES
 
-BEGIN = datetime(2026, 9, 1, 9, tzinfo=UTC)
+sys.path.append(str(Path(__file__).parents[1] / "integrations_tests" / "web"))
+from logged import log_notes
+from many import fill_many, session_of
+
 QUESTIONS = (
     "Where did we go last spring?",
     "What am I allergic to?",
     "我住在哪里？",
     "Who is Ana?",
 )
-_numbers = count()
-
-
-def fill(memory: Memory, users: int) -> None:
-    """Tell a memory of users, every tenth of whom speaks Chinese; agents log notes of some."""
-    for number in range(users):
-        user, parts = f"user-{number:03}", CHINESE if number % 10 == 0 else ENGLISH
-        facts = [
-            Fact(
-                text=f"{user} {how} thing {number * 10 + one}.",
-                relations=(
-                    Relation(subject=user, predicate=how, object=f"thing {number * 10 + one}"),
-                ),
-            )
-            for one, how in enumerate(("owns", "likes", "made", "sold", "wants") * 2)
-        ]
-        memory.add(facts, Scope(user_id=user), infer=False)
-        for day in range(3):
-            at = BEGIN + timedelta(days=day)
-            turns = [
-                Message(
-                    text=turn(next(_numbers), parts), at=at + timedelta(minutes=minute),
-                    role="assistant" if minute % 2 else "user",
-                )
-                for minute in range(30)
-            ]  # fmt: skip
-            memory.add(turns, session(user, day), infer=False)
-    agent = AgentMemory(memory, Policy(note_log="questions"), log="pages")
-    for number in range(200):
-        agent.recall(session(f"user-{number % users:03}", 3), QUESTIONS[number % 4])
-
-
-def session(user: str, day: int) -> Scope:
-    """Return the scope of a user's session of a day."""
-    return Scope(user_id=user, agent_id="helper", session_id=f"day {day}")
 
 
 def timed(
@@ -119,7 +84,9 @@ def main(users: Annotated[int, typer.Option(min=10)] = 200, folder: Path | None 
         socket.create_server(("127.0.0.1", 0)) as listening,
     ):
         if not memory.admin.list_scopes():
-            fill(memory, users)
+            fill_many(memory, users)
+            for number in range(200):
+                log_notes(memory, session_of(f"user-{number % users:03}", 3), QUESTIONS[number % 4])
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(create_app(memory, token="once"), log_level="warning")
         server = uvicorn.Server(config)

@@ -1,5 +1,6 @@
 """Every view in a real browser: languages, widths, keyboard, and without JavaScript."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from commonplace.web.views import PAGES
 
 from .browser import ALICE, addresses, fill, log_in, serving, started_browser
 from .logged import log_notes
+from .many import fill_many
 
 pytestmark = pytest.mark.slow
 DESKTOP, PHONE = 1280, 360
@@ -62,6 +64,8 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     place = tmp_path_factory.mktemp("pages")
     with Memory.open(str(place), embedder=Refusing()) as opened:
         fill(opened)
+        # The long form, on 20,000 records and 2,000 relations: PAGES_USERS=200.
+        fill_many(opened, int(os.environ.get("PAGES_USERS", "0")))
         fail_to_write(opened, ALICE, "the model refused")
         yield opened
 
