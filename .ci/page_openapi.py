@@ -232,6 +232,7 @@ class Operation(TypedDict):
     notes_from: datetime | None
     location: str
     embedder: str
+    engines: Mapping[str, Mapping[str, str | int]]
     pending: int
     dead: Sequence[DeadLetter]
     dead_total: int

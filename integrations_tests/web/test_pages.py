@@ -127,9 +127,13 @@ def test_why_lists_the_logged_notes_of_those_whom_one_may_see_and_opens_one(memo
     assert everybody.get("/why.json").json()["logged"] == listed[:1]
 
 
-def test_operation_plots_writes_and_logged_notes_by_hour(memory):
+@pytest.mark.every_engine
+def test_operation_plots_writes_and_logged_notes_by_hour_and_says_what_the_engines_are(memory):
     client = operator(memory)
-    assert client.get("/operation.json").json()["notes_from"] is None
+    empty = client.get("/operation.json").json()
+    assert empty["notes_from"] is None
+    assert "graph" in empty["engines"]
+    assert all(told for told in empty["engines"].values())
     log_notes(memory, BOB, "What does Bob keep?", "What does he keep?")
 
     data = client.get("/operation.json").json()

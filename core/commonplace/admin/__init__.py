@@ -6,7 +6,7 @@ Agents are never given anything of this; it is for the command line and for impo
 from .backfill import BackfillReport, backfill
 from .backup import backup
 from .copy import CopyReport, SnapshotDigest, copy, digest
-from .counts import Contents, contents, count_by_hour, count_rows, file_sizes
+from .counts import Contents, contents, count_by_hour, count_rows, describe_engines, file_sizes
 from .database_files import require_memory
 from .doctor import Health, check_files, examine
 from .import_records import ImportedRecord, ImportReport, ImportTally, find_existing, import_records
@@ -32,6 +32,7 @@ __all__ = [
     "copy",
     "count_by_hour",
     "count_rows",
+    "describe_engines",
     "digest",
     "examine",
     "export",

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..backends import opened_stores
 from ..ingest import applying
 from ..memory import Memory
+from ..ports.engines import SelfDescribing
 from ..ports.stores import version_at
 from ..settings import Location, Settings
 from ..types import Kind, Scope
@@ -72,6 +73,13 @@ def count_rows(memory: Memory, scope: Scope) -> dict[str, int]:
 def file_sizes(memory: Memory) -> dict[Path, int]:
     """Measure the files of a memory on this host, as `Contents.files`."""
     return _files(memory._runtime.location)
+
+
+def describe_engines(memory: Memory) -> dict[str, Mapping[str, str | int]]:
+    """Ask the graph store and the index what they are; one that does not tell is left out."""
+    engines = memory._runtime.engines
+    each = {"graph": engines.graph, "index": engines.index}
+    return {n: one.describe() for n, one in each.items() if isinstance(one, SelfDescribing)}
 
 
 def count_by_hour(

@@ -468,6 +468,14 @@ class Transactional(Protocol):
         """Give some free space back to the file system; False if there is little of it."""
 
 
+@runtime_checkable
+class SelfDescribing(Protocol):
+    """An engine that tells operators of itself."""
+
+    def describe(self) -> Mapping[str, str | int]:
+        """Return what it is, such as its version and its state, by names of its own."""
+
+
 # -- engines that a URL names ---------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from starlette.exceptions import HTTPException
 
-from ..admin import count_by_hour, count_rows, examine, export, file_sizes
+from ..admin import count_by_hour, count_rows, describe_engines, examine, export, file_sizes
 from ..agents import Policy
 from ..agents.about import about as about_plan
 from ..agents.explanation import Explanation, explain
@@ -356,6 +356,7 @@ async def operation(ask: Ask) -> Shown:
     data |= {
         "location": memory.location,
         "embedder": memory.embedder.id,
+        "engines": await ask.run(describe_engines, memory),
         "pending": backlog.pending,
         "dead": dead[:MAX_ROWS],
         "dead_total": len(dead),

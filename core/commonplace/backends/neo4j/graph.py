@@ -310,6 +310,11 @@ class Neo4jGraph:
         """Write a value that describes the whole store; setting it again replaces it."""
         self.driver.write(lambda run: run(queries.SET_META, id=f"note:{key}", value=value))
 
+    def describe(self) -> dict[str, str | int]:
+        """Return the version and the edition of the server."""
+        found = self.driver.read(lambda run: run(queries.COMPONENTS))
+        return {str(row["name"]): str(row["version"]) for row in found}
+
     def close(self) -> None:
         """Close the driver; repeating it does nothing."""
         self.driver.close()

@@ -42,6 +42,10 @@ SCHEMA_META = (
     "MERGE (m:Meta {id: 'schema'}) ON CREATE SET m.value = $schema RETURN m.value AS value"
 )
 GET_META = "MATCH (m:Meta {id: $id}) RETURN m.value AS value"
+COMPONENTS = (
+    "CALL dbms.components() YIELD name, versions, edition"
+    " RETURN name, versions[0] + ' ' + edition AS version"
+)
 SET_META = "MERGE (m:Meta {id: $id}) SET m.value = $value"
 
 # -- changes ---------------------------------------------------------------------------------------

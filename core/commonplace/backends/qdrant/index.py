@@ -278,6 +278,16 @@ class QdrantIndex:
         """Do nothing: a write returns when the server has it on its disk."""
         self._client.check_open()
 
+    def describe(self) -> dict[str, str | int]:
+        """Return the version of the server, and the state of the collection."""
+        driver = self._client.driver
+        found = self._client.call(driver.get_collection, self._name)
+        return {
+            "qdrant": self._client.call(driver.info).version, "collection": self._name,
+            "status": found.status.value, "points": found.points_count or 0,
+            "segments": found.segments_count,
+        }  # fmt: skip
+
     def close(self) -> None:
         """Release the connections; repeating it does nothing."""
         self._client.close()

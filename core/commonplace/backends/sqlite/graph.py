@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from sqlite3 import Connection
+from sqlite3 import Connection, sqlite_version
 from typing import Any, NamedTuple
 
 from ...filters import Filter, required_namespace
@@ -359,6 +359,13 @@ class SqliteGraph:
     def set_meta(self, key: str, value: str) -> None:
         """Write a value that describes the whole store; setting it again replaces it."""
         self._handle.write(lambda c: write_meta(c, key, value))
+
+    def describe(self) -> dict[str, str | int]:
+        """Return the version of SQLite, and the pages of the file."""
+        names = ("journal_mode", "page_size", "page_count", "freelist_count")
+        with self._handle.read() as connection:
+            found = {one: connection.execute(f"PRAGMA {one}").fetchone()[0] for one in names}
+        return {"sqlite": sqlite_version, **found}
 
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
