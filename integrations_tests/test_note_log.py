@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import pytest
 
@@ -153,5 +154,9 @@ def test_no_turn_waits_for_the_log_or_fails_by_it(memory, caplog):
     assert [one.levelname for one in caplog.records] == ["WARNING"]
     assert "note log" in caplog.text
     checkpoints.put = put
+    with mock.patch(
+        "commonplace.agents.note_log.start_call", side_effect=RuntimeError("no thread")
+    ):
+        assert mine.recall(ALICE, ASKED)
     mine.recall(ALICE, ASKED)
-    assert len(logged(mine)) == 1
+    assert len(logged(mine)) == 2  # with the one that waited

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -88,12 +87,32 @@ class NoteLog:
         found: Sequence[Match],
     ) -> None:
         """Take what a recall found that began at a moment; returns at once."""
+
+        def make_note(admin: "MemoryAdmin") -> LoggedNote:
+            lines = {match.record.id for match in shown(found, self._policy)}
+            others = [*left_out, *((match, "room") for match in found)]
+            question = None
+            if self._policy.note_log == "questions":
+                question = to_query(split_forget_requests(query).stated)
+                question = admin.redact(question) if admin.redact else question
+            return LoggedNote(
+                id=f"{_FIRST}{time.time_ns():020}-{uuid.uuid4().hex}", at=at, scope=scope,
+                question=question,
+                shown=[_to_logged(match) for match in found if match.record.id in lines],
+                left_out=[_to_logged(m, rule) for m, rule in others if m.record.id not in lines],
+            )  # fmt: skip
+
         with self._lock:
-            self._waiting.append(partial(self._note, at, scope, query, left_out, found))
+            self._waiting.append(make_note)
             if self._is_writing:
                 return
             self._is_writing = True
-        done = start_call("note-log", self._write)
+        try:
+            done = start_call("note-log", self._write)
+        except Exception as error:  # no turn may fail
+            self._is_writing = False
+            self._warn("note log", error)
+            return
         self._lazy.accepting.add(done)
         done.add_done_callback(self._lazy.accepting.discard)
 
@@ -110,7 +129,7 @@ class NoteLog:
                 self._put([make_note(admin) for make_note in batch], admin)
             except MemoryClosedError:
                 pass
-            except Exception as error:  # no turn may fail, and none waits for this
+            except Exception as error:  # as above
                 self._warn("note log", error)
 
     def _put(self, notes: Sequence[LoggedNote], admin: "MemoryAdmin") -> None:
@@ -122,28 +141,6 @@ class NoteLog:
                 checkpoints.delete([_thread(scope)])
         old = checkpoints.page(Selection(before=_END), limit=len(notes) + 1, offset=KEPT)
         checkpoints.delete_runs([one.address.id for one in old if _is_note(one)])
-
-    def _note(
-        self,
-        at: datetime,
-        scope: Scope,
-        query: str,
-        left_out: Sequence[tuple[Match, Rule]],
-        found: Sequence[Match],
-        admin: "MemoryAdmin",
-    ) -> LoggedNote:
-        lines = {match.record.id for match in shown(found, self._policy)}
-        others = [*left_out, *((match, "room") for match in found)]
-        question = None
-        if self._policy.note_log == "questions":
-            question = to_query(split_forget_requests(query).stated)
-            question = admin.redact(question) if admin.redact else question
-        return LoggedNote(
-            id=f"{_FIRST}{time.time_ns():020}-{uuid.uuid4().hex}", at=at, scope=scope,
-            question=question,
-            shown=[_to_logged(match) for match in found if match.record.id in lines],
-            left_out=[_to_logged(m, rule) for m, rule in others if m.record.id not in lines],
-        )  # fmt: skip
 
 
 def logged_notes(checkpoints: Checkpoints, note_id: str | None = None) -> list[LoggedNote]:
