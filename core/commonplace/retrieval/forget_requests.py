@@ -115,7 +115,7 @@ _INFORMATION = _pattern(
     r"(?:(?:all|any|of|the) )*(?:my|our)(?: (?!(?:that|which|to|for|with|and|the|in|on|last|draft"
     rf"|page|line|build|file|test)\b)[\w'’/-]+){{0,3}}? {_DATA}\W*$|my data$",
     rf"(?:the )?{_DATA} of (?:my|our)(?: [\w'’]+){{1,3}}\W*$",
-    rf"[^里中上]{{0,4}}?(?:我|自己)[^里中上]{{0,12}}?{_CHINESE_DATA}$",
+    rf"[^里中上]{{0,4}}?(?:我|自己)[^里中上]{{0,12}}?{_CHINESE_DATA}[\d-]*$",
 )
 # What was told to the memory: no other place has it.
 _TOLD = _pattern(
@@ -154,7 +154,8 @@ _RESTATES = _pattern(
 _CONTINUES = _pattern(
     r"[^\n]*\n(?!\s?[;；:：—–-]|.*\bnow\b)\W*(?:(?:and |or )?(?:(?:that (?:i|we|my|our|he|she|they)"
     r"|dass|que)\b.*|(?:what|who|whose|which|where)(?: \S+){1,3})|(?:and|or) (?:\w+ ){0,3}"
-    rf"{_DATA}(?: from .*)?|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$",
+    rf"{_DATA}(?: from .*)?|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$"
+    r"|(?!.*\b(?:old|former|previous|wrong)\b)[^\n]*\n,[\s\d()+/.-]+$",
     r"\W*(?:that )?(?:i|we)\b[^\n]*\n\W*(?!i\b|it\b)(?:(?:and|or) [a-z]+\W*|[a-z]+[\s,])$",
 )
 _POLITE = _pattern(
