@@ -262,17 +262,17 @@ class BlockingMemory:
         )))  # fmt: skip
 
     @classmethod
-    def from_env(cls) -> Self:
+    def from_env(cls, *, on_event: OnEvent | None = None) -> Self:
         """Open the memory that `COMMONPLACE_PATH`, `COMMONPLACE_VECTORS` and the others name.
 
-        `Settings` lists them. Raises as `open`.
+        `Settings` lists them. `on_event` and the errors are those of `open`.
         """
-        return cls.open(settings=Settings.from_env())
+        return cls.open(settings=Settings.from_env(), on_event=on_event)
 
     @classmethod
-    def afrom_env(cls) -> "Opening[Self]":
+    def afrom_env(cls, *, on_event: OnEvent | None = None) -> "Opening[Self]":
         """Open a memory as `from_env`, on a thread; await it, or use it with `async with`."""
-        return Opening(_open_on_thread(cls.from_env))
+        return Opening(_open_on_thread(partial(cls.from_env, on_event=on_event)))
 
     def close(self, timeout: float = 10.0) -> None:
         """Wait for accepted writes to be applied, then close; closing again does nothing.

@@ -85,6 +85,19 @@ async def test_a_function_that_fails_changes_nothing_and_is_logged_once(tmp_path
     ]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_memory_that_the_environment_names_has_events_too(tmp_path, monkeypatch, is_async):
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path))
+    events = []
+    if is_async:
+        async with Memory.afrom_env(on_event=events.append) as memory:
+            await memory.alist(ALICE)
+    else:
+        with Memory.from_env(on_event=events.append) as memory:
+            memory.list(ALICE)
+    assert [(one.operation, one.name) for one in events] == [("list", "empty")]
+
+
 @pytest.mark.parametrize("given", [lambda: 1, 3])
 def test_what_takes_no_event_is_refused(tmp_path, given):
     with pytest.raises(InvalidRecordError, match="on_event="):
