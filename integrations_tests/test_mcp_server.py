@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 import signal
 import subprocess
 import sys
@@ -85,7 +86,10 @@ async def test_every_tool_resource_and_prompt_over_stdio(tmp_path: Path):
         assert "Alice is a nurse." in await client.read("memory://profile")
         assert "peanuts" not in await client.read("memory://profile")
         assert (await client.read("memory://recent/2")).count("\n- ") == 2
-        assert "search_memory" in await client.prompt("use_memory")
+        guide = await client.prompt("use_memory")
+        assert set(re.findall("`(.*?)`", guide)) == {
+            "search_memory", "add_memory", "update_memory", "forget_memory",
+        }  # fmt: skip
 
 
 async def test_wrong_calls_are_answered_with_what_would_be_right(tmp_path: Path):
