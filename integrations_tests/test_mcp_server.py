@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import json
 import re
 import signal
+import sqlite3
 import subprocess
-import sys
+import time
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -103,6 +105,7 @@ async def test_wrong_calls_are_answered_with_what_would_be_right(tmp_path: Path)
             "too many": await client.call("list_memories", limit=5_000),
             "made-up id": await client.call("forget_memory", memory_id="17"),
             "made-up id, update": await client.call("update_memory", memory_id="17", text="x"),
+            "too long an id": await client.call("update_memory", memory_id="x" * 300, text="x"),
             "not deleted": await client.call("restore_memory", memory_id="17"),
             "no history": await client.call("memory_history", memory_id="17"),
             "made-up cursor": await client.call("list_memories", cursor="17"),
@@ -117,6 +120,7 @@ async def test_wrong_calls_are_answered_with_what_would_be_right(tmp_path: Path)
             "too many": "limit: Input should be less than or equal to 50",
             "made-up id": "'17'",
             "made-up id, update": "'17'",
+            "too long an id": "memory_id='xxx",
             "not deleted": "'17'",
             "no history": "'17'",
             "made-up cursor": "cursor",
@@ -200,32 +204,37 @@ async def test_a_folder_is_shared_with_an_agent_in_another_process(tmp_path: Pat
         assert match.text == "Alice plays the violin."
 
 
-def test_what_was_added_survives_a_server_that_is_killed(tmp_path: Path):
-    place = str(tmp_path / "memory")
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, *COMMAND, place, "--user", "alice"], check=False, timeout=120
-    )
-    assert killed.returncode == 0
-    with Memory.open(place) as agent:
-        assert "Alice has a cat." in [record.text for record in agent.list(ALICE)]
+def test_what_was_accepted_survives_a_server_that_is_killed_before_it_is_applied(tmp_path: Path):
+    place = tmp_path / "memory"
+    long = [f"Fact {number}: {'heron wagon river stone ' * 80}".strip() for number in range(20)]
+    with subprocess.Popen(
+        [*COMMAND, str(place), "--user", "alice"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
 
+        def send(**message: object) -> None:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            server.stdin.flush()
 
-KILLED = f"""
-import json, subprocess, sys
-server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-def send(**message):
-    server.stdin.write(json.dumps({{"jsonrpc": "2.0", **message}}) + "\\n")
-    server.stdin.flush()
-    return json.loads(server.stdout.readline()) if "id" in message else None
-send(id=1, method="initialize", params={{"protocolVersion": "2025-06-18", "capabilities": {{}},
-     "clientInfo": {{"name": "test", "version": "1"}}}})
-send(method="notifications/initialized")
-answer = send(id=2, method="tools/call", params={{"name": "add_memory",
-              "arguments": {{"facts": ["Alice has a cat."]}}}})
-server.send_signal({int(signal.SIGKILL)})
-server.wait()
-assert answer["result"]["structuredContent"]["changes"][0]["event"] == "ADD", answer
-"""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        send(
+            id=1, method="initialize", params={**about, "clientInfo": {"name": "t", "version": "1"}}
+        )
+        server.stdout.readline()
+        send(method="notifications/initialized")
+        call = {"name": "add_memory", "arguments": {"facts": long}}
+        journal = sqlite3.connect(f"file:{place / 'memory.db'}?mode=ro", uri=True)
+        send(id=2, method="tools/call", params=call)
+        deadline = time.monotonic() + 60
+        while not journal.execute("SELECT count(*) FROM op").fetchone()[0]:
+            assert time.monotonic() < deadline
+        server.send_signal(signal.SIGKILL)
+        journal.close()
+        assert server.stdout.read() == ""  # nobody was answered
+
+    with Memory.open(str(place)) as agent:
+        agent.flush()
+        assert sorted(record.text for record in agent.list(ALICE)) == sorted(long)
 
 
 async def test_a_project_is_served_to_whoever_works_on_it(tmp_path: Path):

@@ -115,7 +115,7 @@ class _MemoryServer(Server):  # type: ignore[misc] # of two releases
                 ]
                 raise ToolError(f"{'; '.join(wrong)}. {parameters}") from None
             if isinstance(cause, CommonplaceError):
-                raise ToolError(str(cause)) from None
+                raise ToolError(str(cause).replace("record_id=", "memory_id=")) from None
             raise
 
 
