@@ -150,12 +150,12 @@ async def _write(
     with suppress(Exception):  # the write tells of a memory that fails
         opened = await await_within(WRITE_PATIENCE, "write", memory.lazy.aget())
         events = await opened.admin.run(_new, opened, events, scope, in_parts)
-    is_written = bool(events) and await memory.awrite(messages_of(events), scope)
+    is_accepted = bool(events) and await memory.awrite(messages_of(events), scope)
     for made in [one.actions.compaction for one in events if one.actions.compaction]:
         later = messages_of(one for one in events if one.timestamp > made.end_timestamp)
         held = Conversation(texts=[one.text for one in later])
         await memory.asummarize(text_of(made.compacted_content), scope, held)
-    if is_written and in_parts:
+    if is_accepted and in_parts:
         with suppress(Exception):  # then they are written again, which changes nothing
             session = (await memory.lazy.aget()).session(scope)
             await session.aput_state({_ADDED: events[-1].id})

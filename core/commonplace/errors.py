@@ -218,11 +218,16 @@ class StoreRefusedError(CommonplaceError, PermissionError):
 
 
 class ModelFailedError(CommonplaceError, RuntimeError):
-    """A chat or embedding model failed; its own error is `__cause__`."""
+    """A chat or embedding model failed; its own error is `__cause__`.
+
+    Attributes:
+        retried: the write that needed it was accepted, and is tried again by itself.
+    """
 
     def __init__(self, *, model: str, reason: str, retried: bool = False) -> None:
         self.model: str = model
         self.reason: str = reason
+        self.retried: bool = retried
         super().__init__(f"The model {model!r} failed: {reason}.{_RETRIED if retried else ''}")
 
     def as_retried(self) -> "ModelFailedError":

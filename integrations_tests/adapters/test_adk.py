@@ -34,6 +34,7 @@ from commonplace import (
     Memory,
     Policy,
     Scope,
+    Settings,
     StoreUnavailableError,
 )
 from commonplace.testing.contracts.adapter import (
@@ -295,6 +296,29 @@ async def test_what_is_said_while_the_memory_fails_is_written_later(memory, monk
     memory.flush()
     stored = {one.text for one in memory.list(ALICE).records}
     assert {f"I have {number} cats." for number in range(3)} <= stored
+
+
+async def test_what_is_accepted_while_the_model_fails_is_not_written_again(tmp_path):
+    class Failing(HashEmbedder):
+        def embed(self, texts, *, purpose):
+            if fails:
+                raise ConnectionError("the embedder is away")
+            return super().embed(texts, purpose=purpose)
+
+    fails, events = True, []
+    session = Session(id="s", app_name="app", user_id="alice", events=[])
+    settings = Settings(retry_after=0.05)
+    with Memory.open(str(tmp_path), embedder=Failing(), settings=settings) as memory:
+        service = CommonplaceMemoryService(memory, on_event=events.append)
+        for turn in range(2):
+            for words, author in ((f"I have {turn} cats.", "user"), ("I see.", "cook")):
+                session.events.append(said(words, author))
+                await service.add_session_to_memory(session)
+        assert [(one.name, one.count) for one in events] == [("failed", 1)] * 4
+        fails = False
+        memory.flush()
+        told = [one.text for one in memory.list(ALICE)]
+    assert told == ["I see.", "I have 1 cats.", "I see.", "I have 0 cats."]
 
 
 async def test_a_turn_without_an_end_keeps_what_was_said_before_the_model(

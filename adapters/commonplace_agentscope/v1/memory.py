@@ -201,8 +201,10 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                 messages = await self._unknown(messages, scope, history)
             for start in range(0, len(messages), _BATCH):
                 part = messages[start : start + _BATCH]
-                if await self._memory.awrite(part, scope):
+                done = await self._memory.awrite(part, scope)
+                if done:
                     history.written.update(str(message.id) for message in part)
+                if done == "written":
                     results += [_to_result(message, scope) for message in part]
         except Exception as error:
             self._memory.warn("write", error)

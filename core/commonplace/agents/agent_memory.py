@@ -42,6 +42,7 @@ from .retraction import retract
 from .tool_calls import run_tool
 from .turns import (
     Accepted,
+    InTime,
     TurnWrite,
     accept_turn,
     end_turn,
@@ -239,16 +240,16 @@ class AgentMemory:
             except TimeoutError:
                 write.expire()
 
-    async def awrite(self, messages: Sequence[Message], scope: Scope) -> bool:
+    async def awrite(self, messages: Sequence[Message], scope: Scope) -> InTime | None:
         """Remember what was said, as `write`; it goes on, too, when the caller is cancelled.
 
         Returns:
-            True if it was written in time; after False it may still be, and writing it again does
-            no harm.
+            What it is in time: "written", or "accepted" and tried again by itself. After None it
+            may still be, and writing it again does no harm.
         """
         write = self._new_write(messages, scope)
         if write is None:
-            return True
+            return "written"
         wait_for = self._wait(write.seconds)
         if self.lazy.opened is None or self.lazy.waiting:
             work = self._write_on_thread(write, partial(self._add, write, wait_for))
@@ -261,7 +262,7 @@ class AgentMemory:
         _, late = await asyncio.wait({task}, timeout=write.seconds + _ACCEPT_SECONDS)
         if late:
             write.expire()
-        return write.is_written
+        return write.done
 
     def write_later(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said, for a turn that is cancelled or torn down.

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 10_000
 Outcome: TypeAlias = Literal["written", "forgotten", "lost"]
+InTime: TypeAlias = Literal["written", "accepted"]
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _EXIT_SECONDS = 5.0
@@ -381,7 +382,7 @@ class TurnWrite:
     Attributes:
         messages, scope: what is written, and where.
         end: what of it was not accepted before.
-        is_written: it was done in time.
+        done: what it was in time; None if it may be neither.
     """
 
     def __init__(
@@ -405,7 +406,7 @@ class TurnWrite:
         self._lock = threading.Lock()
         self._is_reported = False
         self._has_failed = False
-        self.is_written = False
+        self.done: InTime | None = None
 
     def run(self, add: Callable[[], WriteResult]) -> None:
         """Write what waits, then this by calling `add`; never raises."""
@@ -428,11 +429,12 @@ class TurnWrite:
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""
-        if not self.is_written:
+        if self.done != "written":
             self._agent.lazy.is_late = True
             self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
+        self.done = "accepted"
         self._follow(*self.end.accepted, result)
         if self._has_failed:
             return
@@ -442,7 +444,7 @@ class TurnWrite:
             self.expire()
             return
         self._agent.lazy.is_late = False
-        self.is_written = True
+        self.done = "written"
         if self._count:
             self._report("written", None)
 
@@ -456,6 +458,7 @@ class TurnWrite:
     def _wait_or_fail(self, error: Exception) -> None:
         """Keep what was not accepted in memory, to be tried again; report a failure else."""
         if not may_be_tried_again(error):
+            self.done = "accepted" if getattr(error, "retried", False) else None
             self._fail(error)
             return
         _take_back(self._agent, self.end, self.scope)
