@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agents.items import TResponseInputItem
 from agents.memory import Session, SessionSettings
@@ -61,7 +61,7 @@ class CommonplaceSession(Session):
         *,
         user_id: Id,
         agent_id: Id | None = None,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
         check_name("session_id", session_id)
         self._scope = in_session(to_scope(user_id, agent_id), session_id)
@@ -69,7 +69,7 @@ class CommonplaceSession(Session):
         self._memory = acquire_memory(self, memory)
         self.session_id: str = session_id
         self.user_id: Id = user_id
-        self.session_settings: SessionSettings | None = session_settings or SessionSettings()
+        self.session_settings: SessionSettings | None = SessionSettings().resolve(session_settings)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the latest items, oldest first: `limit`, or as many as the settings say."""

@@ -329,8 +329,14 @@ async def play_documented(session, other):
 
 
 async def test_what_the_sdk_documents_of_sessions_is_the_same_on_a_memory(memory, tmp_path):
-    theirs = [SQLiteSession("conversation_123", tmp_path / "theirs.db") for _ in range(2)]
-    ours = [CommonplaceSession("conversation_123", memory, user_id="alice") for _ in range(2)]
+    given, settings = "conversation_123", {"limit": None}
+    theirs = [
+        SQLiteSession(given, tmp_path / "theirs.db", session_settings=settings) for _ in range(2)
+    ]
+    ours = [
+        CommonplaceSession(given, memory, user_id="alice", session_settings=settings)
+        for _ in range(2)
+    ]
 
     assert await play_documented(*ours) == await play_documented(*theirs)
     for session in theirs:
