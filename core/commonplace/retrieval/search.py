@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from functools import partial
 from typing import Any, get_args
 
-from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
+from ..errors import InvalidRecordError, InvalidVectorError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, Group, Scalar, Where, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
 from ..passages import is_short
@@ -185,7 +185,7 @@ class Search:
             try:
                 measured = yield _Texts(probes, "document")
                 self._calibration.learn(request.text, [text.vector for text in measured])
-            except ModelFailedError as error:
+            except (ModelFailedError, InvalidVectorError) as error:
                 self._calibration.miss(error)
         found: list[Match] = yield partial(self._find, request, embedding)
         return found
