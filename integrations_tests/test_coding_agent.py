@@ -97,6 +97,20 @@ def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_pat
     ]
 
 
+def test_what_the_conversation_still_holds_is_not_shown_again(memory: Memory, tmp_path: Path):
+    transcript = tmp_path / "t.jsonl"
+    event = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
+    event["transcript_path"] = str(transcript)
+    told = "The deploy script is deploy/ship.sh."
+    transcript.write_text(said(("user", told)))
+    run_hook({**event, "prompt": told}, memory, OWNER)
+    question = {**event, "prompt": "What is the deploy script called?"}
+    assert run_hook(question, memory, OWNER) == {}
+    with transcript.open("a") as opened:
+        opened.write(said(("user", "They spoke of scripts."), isCompactSummary=True))
+    assert told in str(run_hook(question, memory, OWNER))
+
+
 def test_a_session_begins_with_the_profile_the_instructions_and_new_facts(memory: Memory):
     memory.add("Ann maintains the shop.", OWNER, kind="profile")
     memory.add([f"Fact number {n}: {'long ' * 150}" for n in range(30)], OWNER)

@@ -17,7 +17,7 @@ from .agent_memory import AgentMemory
 from .framework_values import hash_id, in_session, to_messages
 from .note import render
 from .policy import TOOL_NAMES, Policy
-from .recall import shorten
+from .recall import Conversation, shorten
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -66,7 +66,8 @@ def run_hook(event: Mapping[str, Any], memory: "Memory", owner: Scope) -> dict[s
     if name == "SessionStart":
         return _shown(name, [*agent.recall(scope, ""), *_newest(memory, owner)])
     if name == "UserPromptSubmit" and not _OF_PROGRAM.match(prompt):
-        found = agent.recall(scope, prompt)
+        held = [one.text for one in _transcript(event.get("transcript_path"), is_held=True)]
+        found = agent.recall(scope, prompt, Conversation(texts=held))
         agent.write(_turn("user", prompt), scope)
         return _shown(name, found)
     if name in ("Stop", "PreCompact"):
@@ -97,10 +98,11 @@ def _turn(role: Role, text: str) -> list[Message]:
     return to_messages(shorten(text, _MAX_TURN), role, "", hash_id(role, text))
 
 
-def _transcript(path: object) -> list[Message]:
+def _transcript(path: object, *, is_held: bool = False) -> list[Message]:
     """Read what user and assistant said to each other; nothing where there is no transcript.
 
-    What other programs and helpers of the agent said is left out.
+    What other programs and helpers of the agent said is left out, and with `is_held` what was
+    compacted too.
     """
     if not isinstance(path, str) or not (file := Path(path).expanduser()).is_file():
         return []
@@ -115,7 +117,9 @@ def _transcript(path: object) -> list[Message]:
             continue
         if isinstance(entry, dict) and not (entry.get("isMeta") or entry.get("isSidechain")):
             role, held = entry.get("type"), entry.get("message")
-            if role in ("user", "assistant") and not entry.get("isCompactSummary"):
+            if entry.get("isCompactSummary"):
+                said = [] if is_held else said
+            elif role in ("user", "assistant"):
                 said += _turn(role, _text(held.get("content") if isinstance(held, dict) else None))
     return said[-_MOST:]
 
