@@ -185,12 +185,13 @@ class _ThreadImport:
         row, values = encode_checkpoint(
             {"configurable": place}, state, about, new, job.serde, of_row
         )
-        if writes is None or job.dry_run:
+        if writes is None:
             return
         user = None if job.owner is None else about.get(job.owner)
         owner = None if user is None else to_scope(user)
         self._write(at, writes, owner)
-        self._checkpoints.put(row, values, owner)
+        if not job.dry_run:
+            self._checkpoints.put(row, values, owner)
 
     def _is_new(self, place: tuple[str, str, str], value: object) -> bool:
         """Note the value of a channel in a version; False if it was noted before."""

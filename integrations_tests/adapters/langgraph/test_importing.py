@@ -539,10 +539,10 @@ def test_the_command_counts_then_imports_and_tells_what_it_refused(
     total, writes = rows(copy, "checkpoints"), rows(copy, "writes")
     counted = run(copy, "memory", "--dry-run")
     assert counted.exit_code == 0, counted.output
-    assert "would be taken\there already\trefused\twhat" in counted.stdout
     assert not (tmp_path / "memory").exists()
 
     done = run(copy, "memory", "--owner", "user_id")
+    assert counted.stdout == done.stdout.replace("taken", "would be taken")
     [header, checkpoints, pending] = [line.split("\t") for line in done.stdout.splitlines()]
     assert header == ["taken", "here already", "refused", "what"]
     assert int(checkpoints[0]) + int(checkpoints[2]) == total
