@@ -401,7 +401,7 @@ def stock_store(file: Path) -> Iterator[Any]:
 def items_of(store: Any) -> dict[Any, Any]:
     """What a store reads: by namespace and key."""
     found = {}
-    for item in store.search((), limit=10_000):
+    for item in store.search((), limit=20_000):
         one = store.get(item.namespace, item.key, refresh_ttl=False)
         times = [
             at if at.tzinfo else at.replace(tzinfo=UTC) for at in (one.created_at, one.updated_at)
@@ -420,14 +420,14 @@ def test_all_items_come_over_with_their_times(store_file: Path, memory: Memory) 
         assert items_of(ours) == expected
         assert ours.list_namespaces() == sorted(stock.list_namespaces())
         for place in PLACES:
-            mine, theirs = (store.search(place, limit=10_000) for store in (ours, stock))
+            mine, theirs = (store.search(place, limit=20_000) for store in (ours, stock))
             assert {item.key for item in mine} == {item.key for item in theirs} - {"past"}
 
     assert (tally.taken[ITEMS], tally.refused(ITEMS)) == (len(expected), 1)
     assert ours.search(("docs",), query="rowing boats")[0].key == "two"
     assert ours.search(("docs",), query="green tea")[0].key == "two"
     unindexed = next(n for n in range(ROWS) if n % 10 == 2 and n % len(PLACES) == 2)
-    keys = {item.key for item in ours.search(("docs",), query="note", limit=10_000)}
+    keys = {item.key for item in ours.search(("docs",), query="note", limit=20_000)}
     assert f"key {unindexed}" not in keys
     ends = [one.expires_at for one in memory.list(Scope(user_id="alice"), limit=1000)]
     soon = datetime.now(UTC) + timedelta(minutes=61)
