@@ -19,6 +19,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agentscope.event import HintBlockEvent
@@ -238,6 +239,28 @@ def drop_notes(state: AgentState, memory: str, is_dropped: Callable[[str, str], 
     kept = without_notes(state.context, memory, is_dropped)
     if len(kept) < len(state.context):
         state.context[:] = kept
+
+
+@contextmanager
+def question_last(state: AgentState, memory: str) -> Iterator[None]:
+    """Let a compression keep the question before the reply's note, which stays where it was.
+
+    Meanwhile the note is the first message: it counts, but the last ones are kept.
+    """
+    notes = _notes(state.context, memory)
+    note = next((one for one, about in notes if about.get("turn") == state.reply_id), None)
+    if note is None:
+        yield
+        return
+    place = next(at for at, one in enumerate(state.context) if one is note)
+    before = {one.id for one in state.context[:place]}
+    state.context.insert(0, state.context.pop(place))
+    try:
+        yield
+    finally:
+        kept = [one for one in state.context if one.id != note.id]
+        place = sum(one.id in before for one in kept)
+        state.context[:] = [*kept[:place], note, *kept[place:]]
 
 
 def noted_ids(state: AgentState, memory: str) -> set[str]:

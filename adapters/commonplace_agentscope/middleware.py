@@ -35,7 +35,7 @@ from commonplace.agents import (
     to_scope,
 )
 
-from .convert import to_conversation, to_summary
+from .convert import question_last, to_conversation, to_summary
 from .models import to_chat
 from .shared_models import to_embedder
 from .tools import memory_tools
@@ -221,7 +221,8 @@ class CommonplaceMiddleware(MiddlewareBase):
             agent.state, key, agent.state.context
         )
         before = agent.state.summary
-        await next_handler(**input_kwargs)
+        with question_last(agent.state, key):
+            await next_handler(**input_kwargs)
         if agent.state.summary != before:
             await self._keep_summary(agent)
 

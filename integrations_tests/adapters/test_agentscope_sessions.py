@@ -103,6 +103,21 @@ async def test_a_summary_stands_for_the_turns_that_left_the_context(tmp_path: Pa
         assert covered == [one.text for one in asked if one.text not in context]
 
 
+async def test_a_note_takes_no_room_from_the_question(tmp_path: Path):
+    long = " I thought of it on a long walk by the river."
+    compressed = 0
+    with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as memory:
+        agent = await start(memory, "monday")
+        for fact in FACTS:
+            await say(agent, fact + long * 8)
+        for fact, question in FACTS.items():
+            before = agent.state.summary
+            shown = await say(agent, question)
+            compressed += agent.state.summary != before
+            assert 0 < shown.index(question) < shown.index(HEADER) < shown.index(fact)
+    assert compressed > 1
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("down")])
 async def test_a_summary_that_failed_is_not_kept(tmp_path: Path, failure):
     with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as memory:
@@ -136,7 +151,7 @@ async def test_what_an_agent_takes_out_of_its_context_is_kept_and_erased(tmp_pat
         again = await offloader.offload_data_block(saved)
         bob = CommonplaceOffloader(memory, user_id="bob")
 
-        assert f"xylophone-42: {list(FACTS)[-1]}" in [one.get_text_content() for one in messages]
+        assert f"xylophone-42: {list(FACTS)[-2]}" in [one.get_text_content() for one in messages]
         assert ToolResultBlock.model_validate_json(await offloader.read(long)) == result
         assert await offloader.read(url) == b"pixels xylophone-42"
         assert again is saved
