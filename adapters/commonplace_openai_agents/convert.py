@@ -22,11 +22,16 @@ def text_of(item: Mapping[str, Any]) -> str:
 
 
 def user_texts(items: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Return what the user said since the last answer, by the positions of its items."""
+    """Return what the user said since the last answer, by the positions of its items.
+
+    A text that is there again, as where a turn failed and is tried again, counts once.
+    """
     texts: dict[int, str] = {}
     for position, item in enumerate(items):
         if item.get("role") == "user":
-            texts[position] = text_of(item)
+            text = text_of(item)
+            if text not in texts.values():
+                texts[position] = text
         elif item.get("role") not in ("system", "developer"):
             texts.clear()
     return {position: text for position, text in texts.items() if is_visible(text)}
