@@ -270,12 +270,8 @@ def to_plain(value: object) -> dict[str, Any]:
     return found
 
 
-def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[str, ...]:
-    """Read the texts at some paths of a value, each once; none for False.
-
-    Raises:
-        InvalidRecordError: `paths` is not a list of paths, or there are more than 256 texts.
-    """
+def check_paths(paths: object) -> Sequence[str]:
+    """Return the paths of an op, none for False; an `InvalidRecordError` if they are no list."""
     if paths is False:
         return ()
     if isinstance(paths, str) or not (
@@ -284,6 +280,15 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
         raise InvalidRecordError(
             field="index", value=paths, reason="must be False or a list of paths, such as 'text'"
         )
+    return paths
+
+
+def texts_of(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
+    """Read the texts at some paths of a value, each once.
+
+    Raises:
+        InvalidRecordError: there are more than 256 texts.
+    """
     found: list[str] = []
     for path in paths:
         if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
@@ -306,6 +311,8 @@ def storable_text(text: str, limit: int = _MAX_TEXT_BYTES) -> str:
 
     Empty if nothing in it is visible.
     """
+    if text.isascii() and text.isprintable() and len(text) <= limit:
+        return "" if not text or text.isspace() else text
     sound = text.replace("\x00", " ").encode("utf-8", "replace")
     cut = sound[:limit].decode("utf-8", "ignore")
     return cut if any(c.isalnum() or (c.isprintable() and c != " ") for c in cut) else ""
@@ -347,7 +354,10 @@ def _plain_json(path: str, value: object, depth: int) -> Any:
             if not isinstance(key, str):
                 raise InvalidRecordError(field=path, value=key, reason="must be a string as a key")
         return {
-            str(key): _plain_json(f"{path}.{key}", held, depth + 1) for key, held in value.items()
+            str(key): held
+            if type(held) in _PLAIN_TYPES
+            else _plain_json(f"{path}.{key}", held, depth + 1)
+            for key, held in value.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [_plain_json(f"{path}[{n}]", held, depth + 1) for n, held in enumerate(value)]
@@ -386,18 +396,19 @@ def plain_scalar(path: str, value: object) -> Any:
 
 @dataclass(slots=True)  # frozen, one of these takes three times as long to make
 class ItemAddress:
-    """Where an item is or will be; `id` is of the record that is made for it."""
+    """Where an item is or will be; `id` is of the record that `fact_key` makes for it."""
 
     namespace: Namespace
     key: str
     scope: Scope
+    fact_key: str
     id: str
 
     @classmethod
     def of(cls, namespace: Namespace, key: str, template: NamespaceTemplate) -> "ItemAddress":
         """Find where the item of this namespace and key belongs."""
-        scope = template.scope_of(namespace)
-        return cls(namespace, key, scope, scope.record_id("fact", _fact_key(namespace, key, 0)))
+        scope, fact_key = template.scope_of(namespace), _fact_key(namespace, key, 0)
+        return cls(namespace, key, scope, fact_key, scope.record_id("fact", fact_key))
 
     @classmethod
     def of_op(cls, op: GetOp | PutOp, template: NamespaceTemplate) -> "ItemAddress":
@@ -432,30 +443,35 @@ def item_facts(
         InvalidRecordError: a memory cannot hold it.
     """
     namespace, key, at = address.namespace, address.key, datetime.now(UTC)
-    text = _encode(value)
-    encoded = text if is_sound(text) else json.dumps(value)
+    encoded = _encode(value)
+    encoded = encoded if is_sound(encoded) else json.dumps(value)
     shown = texts or (storable_text(encoded) or "{}",)
     entry = {"key": _encode_text(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
-    entry |= {"ttl": ttl} if ttl is not None else {}
-    entry |= {"unindexed": True} if not texts else {}
+    if ttl is not None:
+        entry["ttl"] = ttl
+    if not texts:
+        entry["unindexed"] = True
     if len(shown) > 1:
         entry |= {"parts": len(shown), "of": address.id, "round": uuid.uuid4().hex}
     fields_, labels = indexed_fields(value), to_labels(namespace)
     until = None if ttl is None else at + timedelta(minutes=ttl)
+    facts: list[Fact] = []
     try:
-        return tuple(
-            Fact(
-                text=text,
-                key=_fact_key(namespace, key, part),
-                namespace=labels,
-                metadata=with_text_hash(
-                    text, {**fields_, ENTRY: {**entry, "part": part} if part else entry}
-                ),
-                expires_at=until,
-                indexed=bool(texts),
+        for part, text in enumerate(shown):
+            own = {**entry, "part": part} if part else {**entry}
+            own["told"] = _text_hash(text)
+            fact_key = _fact_key(namespace, key, part) if part else address.fact_key
+            facts.append(
+                Fact(
+                    text=text,
+                    key=fact_key,
+                    namespace=labels,
+                    metadata={**fields_, ENTRY: own},
+                    expires_at=until,
+                    indexed=bool(texts),
+                )
             )
-            for part, text in enumerate(shown)
-        )
+        return tuple(facts)
     except InvalidRecordError as error:
         if error.field == "namespace":
             raise ItemNamespaceError(namespace, "is too long") from error
@@ -470,7 +486,7 @@ def item_facts(
 
 
 def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to an item's metadata the hash of the text that stands for it."""
+    """Replace in an item's metadata the hash of the text that stands for it."""
     return {**metadata, ENTRY: {**metadata[ENTRY], "told": _text_hash(text)}}
 
 

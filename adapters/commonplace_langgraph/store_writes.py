@@ -21,6 +21,7 @@ from .store_items import (
     NamespaceTemplate,
     StoredItem,
     StoreOptions,
+    check_paths,
     item_facts,
     storable_text,
     texts_of,
@@ -66,7 +67,7 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
     if options.redact is not None:
         value = options.redact(value)
     ttl = check_ttl("ttl", op.ttl)
-    texts = texts_of(value, options.fields if op.index is None else op.index)
+    texts = texts_of(value, options.fields if op.index is None else check_paths(op.index))
     return ItemPut(address, item_facts(address, value, texts, ttl), ttl)
 
 

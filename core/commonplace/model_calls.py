@@ -5,9 +5,11 @@ whether a new attempt may help.
 """
 
 import asyncio
+import contextlib
 import inspect
 import math
 import re
+import struct
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -102,6 +104,8 @@ def _call(embedder: Embedder, texts: Sequence[str], purpose: Purpose, limit: int
 def embedded_passages(record: Record, limit: int) -> list[str]:
     """List the passages of a record that are embedded: the first, and all that end in the limit."""
     parts = record.indexed_passages
+    if len(parts) == 1:
+        return [*parts]
     ends = accumulate(map(len, parts))
     return [part for part, end in zip(parts, ends, strict=True) if end <= limit] or [parts[0]]
 
@@ -140,7 +144,7 @@ def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedd
 def _normalize(embedder: Embedder, expected: int, vectors: object) -> Any:
     size = embedder.dimensions
     try:
-        given = np.asarray(vectors)
+        given = _packed(vectors, size)
     except Exception:  # what the user's model gave may raise anything, as a tensor of a GPU does
         given = np.asarray(None)
     if given.dtype.kind not in "fiu":  # texts of numbers too: they are no vector
@@ -160,6 +164,16 @@ def _normalize(embedder: Embedder, expected: int, vectors: object) -> Any:
     if not np.isfinite(lengths).all() or not (lengths > 0).all():
         raise InvalidVectorError(reason="must be finite and not zero", expected=size, got=size)
     return rows / lengths
+
+
+def _packed(vectors: Any, size: int) -> Any:
+    """Make an array of vectors: of lists of floats in a third of the time that `numpy` takes."""
+    with contextlib.suppress(struct.error, TypeError, IndexError):
+        if type(vectors) is list and type(vectors[0]) is list and type(vectors[0][0]) is float:
+            pack = struct.Struct(f"{size}d").pack
+            packed = b"".join([pack(*one) for one in vectors])
+            return np.frombuffer(packed).reshape(-1, size)
+    return np.asarray(vectors)
 
 
 def embed_texts(

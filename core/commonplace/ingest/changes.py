@@ -26,6 +26,11 @@ _RECORD_TIMES = (
 _RELATION_TIMES = ("valid_from", "valid_to", "created_at", "expired_at")
 IsSingle = Callable[[Relation], bool]
 
+# The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
+_FACT_FIELDS = (
+    "text", "metadata", "namespace", "origin", "trust", "occurred_at", "expires_at", "importance",
+    "pinned", "situation", "outcome", "indexed", "sources",
+)  # fmt: skip
 # Anybody may have written the text of tools and documents.
 _TRUST = {"tool": 0.3, "document": 0.3}
 
@@ -98,6 +103,7 @@ def fact_put(
     metadata: Mapping[str, Any] | None = None,
     identity: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
+    upsert: bool = False,
 ) -> Put:
     """Make the change that adds a fact.
 
@@ -105,6 +111,7 @@ def fact_put(
         metadata: of a fact that has none.
         identity: metadata keys that take part in recognising a repetition.
         sources: ids of the turns that it was drawn from.
+        upsert: replace the record of its key, if it has one.
     """
     held = dict(fact.metadata or metadata or {})
     relations = dated_relations(fact, at, is_single, identity_hash(held, identity))
@@ -133,6 +140,11 @@ def fact_put(
         indexed=fact.indexed,
         sources=(sources or fact.sources)[-MAX_SOURCES:],
     )
+    if upsert and fact.key is not None:
+        return Put(
+            record=record, relations=relations, replace=True, upsert=True, fields=_FACT_FIELDS,
+            identity=identity,
+        )  # fmt: skip
     return Put(record=record, relations=relations, identity=identity)
 
 
@@ -140,6 +152,8 @@ def dated_relations(
     fact: Fact, at: datetime, is_single: IsSingle, identity: str = ""
 ) -> tuple[Relation, ...]:
     """Give each single-valued relation of a fact the moment from which it holds, to order them."""
+    if not fact.relations:
+        return ()
     since = _begins(fact) or at
     dated = []
     for relation in fact.relations:
@@ -162,7 +176,9 @@ def dated_relations(
 
 
 def _begins(fact: Fact) -> datetime | None:
-    return fact.at or min(
+    if fact.at or not fact.relations:
+        return fact.at
+    return min(
         (relation.valid_from for relation in fact.relations if relation.valid_from), default=None
     )
 

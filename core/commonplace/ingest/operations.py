@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import Any
 
 from ..errors import IdempotencyConflictError, InvalidRecordError, RecordNotFoundError
-from ..ports.stores import Engines, Operation, OperationKind, Put, altered
+from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
 from ..types import (
     ORIGINS,
@@ -53,11 +53,6 @@ from .changes import (
 from .redaction import Redaction
 
 MAX_ITEMS = 1_000
-# The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
-_FACT_FIELDS = (
-    "text", "metadata", "namespace", "origin", "trust", "occurred_at", "expires_at", "importance",
-    "pinned", "situation", "outcome", "indexed", "sources",
-)  # fmt: skip
 
 
 class Operations:
@@ -124,12 +119,10 @@ class Operations:
                 fact = Fact(text=item, kind=kind, key=key) if isinstance(item, str) else item
                 put = fact_put(
                     fact, scope, at=at, origin=origin, is_single=self._is_single,
-                    metadata=metadata, identity=parts,
+                    metadata=metadata, identity=parts, upsert=upsert,
                 )  # fmt: skip
                 if fact.key is not None:
                     keyed.append((fact.key, put.record))
-                    if upsert:
-                        put = altered(put, replace=True, upsert=True, fields=_FACT_FIELDS)
             else:
                 raise InvalidRecordError(
                     field="content",

@@ -320,14 +320,18 @@ def term_indices(text: str) -> frozenset[int]:
 def document_terms(text: str) -> Terms:
     """Weigh the terms of a stored text: repetition saturates, long texts count a little less."""
     words = _forms(text)
-    counts = Counter(itertools.chain.from_iterable(words))
-    return _terms({form: term_weight(count, len(words)) for form, count in counts.items()})
-
-
-def term_weight(count: int, length: int) -> float:
-    """Weigh a term that occurs `count` times in a text of `length` words (BM25)."""
-    share = 1 - LENGTH_SHARE + LENGTH_SHARE * length / AVERAGE_LENGTH
-    return count * (SATURATION + 1) / (count + SATURATION * share)
+    counts: dict[str, int] = {}
+    for forms in words:
+        for form in forms:
+            counts[form] = counts.get(form, 0) + 1
+    # As BM25 weighs a term that occurs `count` times in a text of so many words.
+    share = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words) / AVERAGE_LENGTH
+    return _terms(
+        {
+            form: count * (SATURATION + 1) / (count + SATURATION * share)
+            for form, count in counts.items()
+        }
+    )
 
 
 def query_terms(text: str) -> Terms:
@@ -354,7 +358,7 @@ def describe(text: str) -> tuple[Terms, int]:
 
 def count_words(text: str) -> int:
     """Count words between spaces; three characters of Chinese, Japanese, Korean count as two."""
-    characters = len(_CJK_CHARACTER.findall(text))
+    characters = 0 if text.isascii() else len(_CJK_CHARACTER.findall(text))
     parts = _SPACES.split(text)
     spaced = sum(1 for part in parts if part.isalnum() or any(c.isalnum() for c in part))
     return spaced + round(characters / 1.5)

@@ -103,15 +103,21 @@ def plain_fields(record: Record) -> dict[str, Any]:
 
 def to_row(record: Record, *, live: bool = True) -> RecordColumns:
     """Convert a record to a row."""
+    # By place, as names for every field would take three times as long.
+    scope, created = record.scope, to_micros(record.created_at)
     return RecordColumns(
-        **plain_fields(record),
-        metadata=to_json(record.metadata),
-        namespace=to_json(record.namespace) if record.namespace else "[]",
-        conflicts=to_json(record.conflicts) if record.conflicts else "[]",
-        indexed=record.indexed,
-        live=live,
-        sources=to_json(record.sources) if record.sources else None,
-    )
+        record.id, scope.user_id, scope.agent_id, scope.session_id, record.text, record.kind,
+        record.role, record.name, to_json(record.metadata),
+        to_json(record.namespace) if record.namespace else "[]",
+        record.origin, record.trust, record.position, created,
+        created if record.updated_at is record.created_at else to_micros(record.updated_at),
+        created if record.occurred_at is record.created_at else to_micros(record.occurred_at),
+        to_micros(record.valid_to), to_micros(record.expires_at), record.version,
+        to_json(record.conflicts) if record.conflicts else "[]",
+        record.importance, record.pinned, record.situation, record.outcome, record.votes,
+        record.indexed, record.times_told, to_micros(record.last_told_at), live,
+        to_json(record.sources) if record.sources else None,
+    )  # fmt: skip
 
 
 def to_record(row: Sequence[Any]) -> Record:
@@ -430,26 +436,26 @@ def tag_key(key: str) -> str:
     return "0" + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def indexed_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Iterate over (`tag_key`, value) of all that `filters.metadata_value` reads from metadata."""
-    for key, held in metadata.items():
-        yield tag_key(key), held
+def indexed_values(metadata: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """List (`tag_key`, value) of all that `filters.metadata_value` reads from metadata."""
+    found = [(tag_key(key), held) for key, held in metadata.items()]
     for key, held in metadata.items():
         if type(held) not in _FLAT and isinstance(held, Mapping) and "." not in key:
-            yield from _nested(key, held, metadata)
+            _add_nested(found, key, held, metadata)
+    return found
 
 
-def _nested(
-    path: str, held: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
+def _add_nested(
+    found: list[tuple[str, Any]], path: str, held: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> None:
     for key, value in held.items():
         if "." in key:
             continue  # no path leads to it
         inner = f"{path}.{key}"
         if inner not in metadata:
-            yield tag_key(inner), value
+            found.append((tag_key(inner), value))
         if type(value) not in _FLAT and isinstance(value, Mapping):
-            yield from _nested(inner, value, metadata)
+            _add_nested(found, inner, value, metadata)
 
 
 def tags_of(metadata: Mapping[str, Any]) -> str | None:
@@ -460,7 +466,7 @@ def tags_of(metadata: Mapping[str, Any]) -> str | None:
     tags: list[str] = []
     for key, value in indexed_values(metadata):
         if type(value) is str or type(value) is int:
-            tags.append(tag_of(key, value))
+            tags.append(f"{key}={value:x}" if type(value) is int else tag_of(key, value))
             continue
         if value is None:
             continue

@@ -192,29 +192,26 @@ class SqliteIndex:
         """Write points in one transaction; a version that is not greater is ignored."""
         if not points:
             return
-        every = [one.vector for point in points for one in point.passages]
+        every = [one for point in points for one in _vectors_of(point)]
         table = iter(to_table(every, self._dimensions).astype("<f4"))
-        newest: dict[str, _PointRow] = {}
-        kept: dict[str, Record] = {}
+        newest: dict[str, tuple[Point, list[Floats]]] = {}
         for point in points:
-            record = point.record
-            vectors = list(islice(table, 1 + len(point.following)))
-            if record.id not in kept or record.version > kept[record.id].version:
-                newest[record.id] = _to_row(point, vectors, self._token_dimensions)
-                kept[record.id] = record
+            record, vectors = point.record, list(islice(table, 1 + len(point.following)))
+            if record.id not in newest or record.version > newest[record.id][0].record.version:
+                newest[record.id] = point, vectors
 
         def write(connection: Connection) -> None:
             stored = self._stored(connection, newest)
             changes = _Changes(connection, self._table)
-            written = []
-            for row in newest.values():
-                before = stored.get(row.record)
-                if before is None or row.version > before[0]:
-                    change = changes.write(row.partition, before and before[1])
-                    written.append(row._replace(change=change))
+            written: list[_PointRow] = []
+            for point, vectors in newest.values():
+                record, before = point.record, stored.get(point.record.id)
+                if before is None or record.version > before[0]:
+                    change = changes.write(record.scope.partition, before and before[1])
+                    written.append(_to_row(point, vectors, self._token_dimensions, change))
             connection.executemany(self._put, written)
             changes.save()
-            self._put_records(connection, [kept[row.record] for row in written])
+            self._put_records(connection, [newest[row.record][0].record for row in written])
 
         self._handle.write(write)
 
@@ -623,35 +620,37 @@ def _digest(record: Record) -> int:
 
 
 def _until(record: Record) -> int | None:
+    if record.expires_at is None and record.valid_to is None:
+        return None
     ends = [rows.to_micros(at) for at in (record.expires_at, record.valid_to) if at is not None]
     return min(ends, default=None)
 
 
-def _to_row(point: Point, vectors: Sequence[Floats], token_dimensions: int) -> _PointRow:
+def _vectors_of(point: Point) -> list[Sequence[float]]:
+    return [point.vector, *(one.vector for one in point.following)]
+
+
+def _to_row(
+    point: Point, vectors: Sequence[Floats], token_dimensions: int, change: int
+) -> _PointRow:
     """Convert a point; `vectors` are those of its passages, checked."""
-    record, scope = point.record, point.record.scope
+    record, terms = point.record, point.terms
     tokens = [
-        to_tokens(one.tokens, token_dimensions).tobytes() if token_dimensions else b""
-        for one in point.passages
+        to_tokens(one, token_dimensions).tobytes() if token_dimensions else b""
+        for one in (point.tokens, *(one.tokens for one in point.following))
     ]
-    return _PointRow(
-        record=record.id,
-        partition=scope.partition,
-        user_id=scope.user_id,
-        agent_id=scope.agent_id,
-        session_id=scope.session_id,
-        version=record.version,
-        change=0,
-        turn=record.turn,
-        until=_until(record),
-        words=point.words,
-        digest=_digest(record),
-        terms=struct.pack(f"<{len(point.terms.indices)}I", *point.terms.indices),
-        weights=struct.pack(f"<{len(point.terms.weights)}f", *point.terms.weights),
-        vector=vectors[0].tobytes(),
-        tokens=tokens[0],
-        passages=pack_passages(vectors[1:], tokens[1:]),
+    columns = (
+        record.id,
+        *_amended(record, change),
+        point.words,
+        _digest(record),
+        struct.pack(f"<{len(terms.indices)}I", *terms.indices),
+        struct.pack(f"<{len(terms.weights)}f", *terms.weights),
+        vectors[0].tobytes(),
+        tokens[0],
+        pack_passages(vectors[1:], tokens[1:]),
     )
+    return _PointRow._make(columns)
 
 
 def _amended(record: Record, change: int) -> tuple[Any, ...]:
