@@ -59,7 +59,7 @@ def traced_methods(made: type[T]) -> type[T]:
 
 def model_call(operation: str, model: str) -> AbstractContextManager[Any]:
     """Make a span of a call of a model, inside that of the operation that needs it."""
-    if not _is_imported("trace"):
+    if not _is_provided("trace", "get_tracer_provider"):
         return _NOTHING
     attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": model}
     return _span(f"{operation} {model}", "INTERNAL", attributes)

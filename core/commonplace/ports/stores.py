@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..filters import Filter
@@ -33,12 +35,21 @@ _BEFORE_VALUES = "\x00"  # in no text and in no name
 
 
 def altered(frozen: T, **changes: Any) -> T:
-    """Copy a frozen dataclass with slots as `dataclasses.replace`, unchecked, in half its time."""
-    copied: T = object.__new__(type(frozen))
-    for name in frozen.__slots__:  # type: ignore[attr-defined]
-        value = changes[name] if name in changes else getattr(frozen, name)
+    """Copy a frozen dataclass with slots, unchecked, far quicker than `dataclasses.replace`."""
+    kind: Any = type(frozen)
+    copied: T = object.__new__(kind)
+    read, setters = _slots_of(kind)
+    for set_, value in zip(setters, read(frozen), strict=True):
+        set_(copied, value)
+    for name, value in changes.items():
         object.__setattr__(copied, name, value)
     return copied
+
+
+@cache
+def _slots_of(kind: Any) -> tuple[Callable[[Any], Any], list[Callable[[Any, Any], None]]]:
+    """Make what reads all slots of a class at once, and what sets each."""
+    return attrgetter(*kind.__slots__), [getattr(kind, name).__set__ for name in kind.__slots__]
 
 
 def version_at(moment: datetime) -> int:

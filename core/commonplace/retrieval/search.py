@@ -46,6 +46,7 @@ MAX_TOP_K = 10_000
 MAX_QUERY_BYTES = 8 * 1024
 _CANDIDATES = 50
 _MAX_CANDIDATES = 2 * MAX_TOP_K
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +207,7 @@ class Search:
             as_of=request.as_of,
         )
         if by_cosine:
-            matches = _nearest(request, query, self._engines.index)
-            return [_with_copied_metadata(match) for match in matches]
+            return _nearest(request, query, self._engines.index)
         decays = self._settings.decay if request.decay is None else request.decay
         # Both signals together find more than that; decay reorders them once more.
         needed = 2 * request.top_k if decays else request.top_k
@@ -217,8 +217,8 @@ class Search:
         dated = _in_times(query, asked_times(request.text, asked_at), asked_at)
         found = [
             _gather(
-                replace(query, scope=one),
-                dated and replace(dated, scope=one),
+                altered(query, scope=one),
+                dated and altered(dated, scope=one),
                 self._engines,
                 number,
                 needed,
@@ -242,7 +242,7 @@ class Search:
         )
         if decays:
             matches = _decayed(matches, request, self._access_log, self._settings)
-        return [_with_copied_metadata(one) for one in matches]
+        return [altered(one, record=_with_own_metadata(one.record)) for one in matches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,23 +324,24 @@ def _best(hits: list[Hit], number: int, scopes: int) -> list[Hit]:
 def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[Match]:
     """Find the records with the greatest cosines, which are their scores; ties by id."""
     limit = request.top_k
-    hits = [
-        hit for scope in request.scopes for hit in index.search(altered(query, scope=scope), limit)
-    ]
-    hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
+    hits = index.search(query, limit)
+    if len(request.scopes) > 1:
+        for scope in request.scopes[1:]:
+            hits += index.search(altered(query, scope=scope), limit)
+        hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
     del hits[limit:]
     asked = {} if all(is_short(hit.record.text) for hit in hits) else query_words(request.text)
     words = {word: AskedWord(forms, 1 / len(asked)) for word, forms in asked.items()}
-    matches = (
+    return [
         Match(
-            record=hit.record,
-            score=max(-1.0, min(1.0, hit.dense)),
+            record=_with_own_metadata(hit.record),
+            score=score,
             score_details={"dense": hit.dense},
             excerpt=excerpt(hit, words),
         )
         for hit in hits
-    )
-    return [one for one in matches if one.score >= request.threshold]
+        if (score := max(-1.0, min(1.0, hit.dense))) >= request.threshold
+    ]
 
 
 def _decayed(
@@ -378,16 +379,17 @@ def _repeated(record: Record) -> str:
     return record.text if record.kind == "episode" else record.id
 
 
-def _with_copied_metadata(match: Match) -> Match:
+def _with_own_metadata(record: Record) -> Record:
     """Copy the metadata, so that callers may change theirs without an effect on others."""
-    if not match.record.metadata:
-        return match
-    metadata = _copy(match.record.metadata)
-    return altered(match, record=altered(match.record, metadata=metadata))
+    return altered(record, metadata=_copy(record.metadata)) if record.metadata else record
 
 
 def _copy(value: Any) -> Any:
-    """Copy JSON values, several times faster than `copy.deepcopy`."""
+    """Copy JSON values, many times faster than `copy.deepcopy`."""
     if isinstance(value, Mapping):
-        return {key: _copy(one) for key, one in value.items()}
+        copied = dict(value)
+        for key, one in copied.items():
+            if type(one) not in _SCALARS:
+                copied[key] = _copy(one)
+        return copied
     return [_copy(one) for one in value] if isinstance(value, list | tuple) else value

@@ -276,7 +276,8 @@ class CandidatePoints:
         ids: of the records, by row. rows: of each candidate.
         words: of each candidate. cosines: of each with the query, and `refined` the exact ones if
             these are only near.
-        number: of points that the scope covers. frequencies: how many of them have each term.
+        number: of points that the scope covers, if terms are asked for.
+        frequencies: how many of them have each term.
         occurrences: of the terms in candidates, by candidate.
         tokens, vectors: of the points, by row, of each the first passage; None if they are not
             loaded.
@@ -317,6 +318,8 @@ class CandidatePoints:
 
     def lexical(self, terms: Terms) -> Scores:
         """Compute the weighted term product of each candidate."""
+        if not len(self.frequencies):
+            return np.zeros(len(self.rows))
         n = self.frequencies
         weights = np.log(1 + (self.number - n + 0.5) / (n + 0.5)) * np.asarray(terms.weights)
         which, places, weight = self.occurrences

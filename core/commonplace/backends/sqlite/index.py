@@ -415,9 +415,15 @@ class _HitCollector:
         scored = self._candidates.passages
         passages = [scored.cosines(one) if scored else () for one in at]
         columns = (self._taken.values(), dense, lexical, words, late, terms, self._vectors(at))
-        names = ("record", "dense", "lexical", "words", "late", "terms", "vector", "passages")
-        table = zip(*columns, passages, strict=True)
-        hits = [Hit(**dict(zip(names, row, strict=True))) for row in table]
+        hits = [
+            Hit(
+                record=record, dense=cosine, lexical=product, words=length, late=best,
+                terms=weights, vector=vector, passages=parts,
+            )
+            for record, cosine, product, length, best, weights, vector, parts in zip(
+                *columns, passages, strict=True
+            )
+        ]  # fmt: skip
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
     def _late(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:

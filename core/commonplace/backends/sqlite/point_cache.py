@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError, MemoryClosedError
 from ...ports.stores import Query
-from ...types import Record
+from ...types import Record, Scope
 from ..shared import rows as row_values
 from ..shared.token_vectors import Tokens, to_tokens, unpack_passages
 from .candidate_points import (
@@ -221,22 +221,22 @@ class Points:
 
     def select(self, query: Query, wanted: Wanted | None) -> PointSelection:
         """Select what a query may show; where `until` does not decide, the record has to."""
-        scope = query.scope
-        covered: Mask = self._column("alive").copy()
-        for column, name in (("agent", scope.agent_id), ("session", scope.session_id)):
-            if name is not None:
-                covered &= self._column(column) == self._codes.get(name, -1)
-        visible = covered
+        every = slice(self.size)
+        some = every if wanted is None else self._rows_of(wanted)
+        visible = covered = self._covered(query.scope, some)
         if not (query.include_superseded or query.include_expired or query.as_of):
-            visible = covered & (self._column("until") > row_values.to_micros(query.at))
-        if wanted is not None:
-            visible = visible & self._mask(wanted)
-        chosen = np.flatnonzero(visible)
+            until = self._columns["until"][some]
+            visible = covered & (until > row_values.to_micros(query.at))
+        chosen = np.flatnonzero(visible) if isinstance(some, slice) else some[visible]
         found, frequencies = self._postings.find(query.terms.indices)
+        if len(frequencies) and wanted is not None:
+            covered = self._covered(query.scope, every)
         if len(frequencies) and len(chosen) < self.size:  # else every row is a candidate
             inside = found.terms[covered[found.places]]
             frequencies = np.bincount(inside, minlength=len(frequencies))
-            found = found.among(visible[found.places])
+            shown: Mask = np.zeros(self.size, np.bool_)
+            shown[chosen] = True
+            found = found.among(shown[found.places])
             found = found._replace(places=np.searchsorted(chosen, found.places))
         candidates = CandidatePoints(
             ids=self._ids,
@@ -266,12 +266,17 @@ class Points:
         self.records = {}
         self._record_bytes = 0
 
-    def _mask(self, wanted: Wanted) -> Mask:
+    def _covered(self, scope: Scope, rows: slice | Numbers) -> Mask:
+        covered: Mask = self._columns["alive"][rows].copy()
+        for column, name in (("agent", scope.agent_id), ("session", scope.session_id)):
+            if name is not None:
+                covered &= self._columns[column][rows] == self._codes.get(name, -1)
+        return covered
+
+    def _rows_of(self, wanted: Wanted) -> Numbers:
         rows = {row for turn in wanted.turns for row in self._turns.get(turn, ())}
         rows |= {self._row_of[id_] for id_ in wanted.ids if id_ in self._row_of}
-        mask: Mask = np.zeros(self.size, np.bool_)
-        mask[list(rows)] = True
-        return mask
+        return np.array(sorted(rows), np.intp)
 
     def _bury(self, row: int | None) -> None:
         if row is None:
