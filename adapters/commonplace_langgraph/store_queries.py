@@ -340,7 +340,7 @@ def _namespaces_of_items(
             namespace = from_labels(labels)
             if not namespace or not any(map(template.scope_of(namespace).covers, scopes)):
                 continue
-            if op.wants(namespace):
+            if not op.conditions or op.wants(namespace):
                 found[namespace[: op.max_depth]] = None
                 if op.max_depth and len(labels) > op.max_depth:  # the rest below is the same
                     after = (*labels[: op.max_depth], _LAST_LABEL)

@@ -72,7 +72,9 @@ def on(memory: object) -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
 
     def make(step: Call) -> Any:
-        return operator.attrgetter(step.name)(memory)(*step.args, **step.options)
+        is_nested = "." in step.name
+        method = operator.attrgetter(step.name)(memory) if is_nested else getattr(memory, step.name)
+        return method(*step.args, **step.options)
 
     return lambda step: [make(one) for one in step] if isinstance(step, list) else make(step)
 

@@ -131,8 +131,12 @@ class SqliteConnection:
         return self._enqueue(change, grouped=True)
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Provide a connection that reads one unchanging state of the file and cannot write."""
+    def read(self, *, begin: bool = True) -> Iterator[Connection]:
+        """Provide a connection that reads one unchanging state of the file and cannot write.
+
+        Args:
+            begin: False for a single statement of which all rows are fetched at once.
+        """
         self._check()
         with self._reading:
             while self._paused:
@@ -142,7 +146,8 @@ class SqliteConnection:
             self._check_file()
             connection = self._take_reader()
             try:
-                connection.execute("BEGIN")
+                if begin:
+                    connection.execute("BEGIN")
                 yield connection
             finally:
                 self._return_reader(connection)
@@ -152,7 +157,8 @@ class SqliteConnection:
         finally:
             with self._reading:
                 self._readers -= 1
-                self._reading.notify_all()
+                if not self._readers:
+                    self._reading.notify_all()
 
     def pause(self) -> None:
         """Close every connection to the file until `resume`, when nobody reads or writes.
@@ -344,9 +350,10 @@ class SqliteConnection:
         return connection
 
     def _take_reader(self) -> Connection:
-        with contextlib.suppress(IndexError):
+        try:
             return self._idle.pop()
-        connection = self._connect()
+        except IndexError:
+            connection = self._connect()
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
@@ -456,9 +463,9 @@ class ConnectionHandle:
         """Write as `SqliteConnection.write`."""
         return self._open().write(change)
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self, *, begin: bool = True) -> AbstractContextManager[Connection]:
         """Read as `SqliteConnection.read`."""
-        return self._open().read()
+        return self._open().read(begin=begin)
 
     def truncate_log(self) -> bool:
         """Empty the log as `SqliteConnection.truncate_log`."""
@@ -492,7 +499,7 @@ class TransactionHandle:
         """Run `change` in the current transaction."""
         return change(self._connection)
 
-    def read(self) -> AbstractContextManager[Connection]:
+    def read(self, *, begin: bool = True) -> AbstractContextManager[Connection]:
         """Provide the connection of the transaction."""
         return contextlib.nullcontext(self._connection)
 

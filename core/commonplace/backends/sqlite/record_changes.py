@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from sqlite3 import Connection
@@ -68,7 +68,7 @@ _EXCERPTS = (
     " updated_at, expires_at FROM record"
     " WHERE live AND (expires_at IS NULL OR expires_at > ?) AND "
 )
-_MANY = 8  # ids from which one statement for all of them is quicker
+_MANY = 8  # changes from which it is quicker to write the new records together
 _PUT_VERSION = "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, conflicts = '[]',"
@@ -107,15 +107,15 @@ def read(connection: Connection, record_id: object) -> RecordColumns | None:
     return RecordColumns._make(row) if row else None
 
 
-def read_many(connection: Connection, ids: Sequence[str]) -> Iterator[RecordColumns]:
+def read_many(connection: Connection, ids: Sequence[str]) -> list[RecordColumns]:
     """Read the rows of records or tombstones, in the order of the ids, leaving out others."""
-    if len(ids) < _MANY:
-        found = (read(connection, id_) for id_ in ids)
-        return (row for row in found if row)
+    if len(ids) == 1:
+        row = read(connection, ids[0])
+        return [] if row is None else [row]
     # A lone surrogate is in no id, and ASCII is what JSON makes of one.
-    rows_ = map(RecordColumns._make, connection.execute(_GET_MANY, (json.dumps(list(ids)),)))
-    by_id = {row.id: row for row in rows_}
-    return (by_id[id_] for id_ in ids if id_ in by_id)
+    found = connection.execute(_GET_MANY, (json.dumps(list(ids)),)).fetchall()
+    by_id = {row[0]: RecordColumns._make(row) for row in found}
+    return [by_id[id_] for id_ in ids if id_ in by_id]
 
 
 def read_excerpts(connection: Connection, ids: Sequence[str], at: datetime) -> list[Excerpt]:
@@ -123,7 +123,7 @@ def read_excerpts(connection: Connection, ids: Sequence[str], at: datetime) -> l
     condition, asked = "id = ?", ids[0]
     if len(ids) > 1 or not asked.isascii():  # JSON makes ASCII of a surrogate, which is in no id
         condition, asked = "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
-    found = connection.execute(_EXCERPTS + condition, (rows.to_micros(at), asked))
+    found = connection.execute(_EXCERPTS + condition, (rows.to_micros(at), asked)).fetchall()
     by_id = {row[0]: rows.to_excerpt(row) for row in found}
     return [by_id[id_] for id_ in ids if id_ in by_id]
 
