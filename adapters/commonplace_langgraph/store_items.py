@@ -404,11 +404,12 @@ class ItemAddress:
     fact_key: str
     id: str
 
-    @classmethod
-    def of(cls, namespace: Namespace, key: str, template: NamespaceTemplate) -> "ItemAddress":
+    @staticmethod
+    @lru_cache(4096)  # the same items are read again and again
+    def of(namespace: Namespace, key: str, template: NamespaceTemplate) -> "ItemAddress":
         """Find where the item of this namespace and key belongs."""
         scope, fact_key = template.scope_of(namespace), _fact_key(namespace, key, 0)
-        return cls(namespace, key, scope, fact_key, scope.record_id("fact", fact_key))
+        return ItemAddress(namespace, key, scope, fact_key, scope.record_id("fact", fact_key))
 
     @classmethod
     def of_op(cls, op: GetOp | PutOp, template: NamespaceTemplate) -> "ItemAddress":
