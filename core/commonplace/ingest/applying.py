@@ -166,7 +166,8 @@ def _sync_index(
     """Write the graph's outcomes to the index; return the records that it may hold now."""
     batch = _IndexBatch(describe=describe, shared=shared)
     for change, vector, outcome in zip(changes, vectors, outcomes, strict=True):
-        batch.amended |= {one.id: one for one in outcome.touched}
+        if outcome.touched:
+            batch.amended |= {one.id: one for one in outcome.touched}
         if not isinstance(change, Remove):
             batch.put(change, vector, outcome.record)
         elif outcome.record is None:
@@ -225,6 +226,8 @@ class _IndexBatch:
 
 def _has_text_of(added: Record, stored: Record) -> bool:
     # A later change may have ended what this one states: then it is indexed as it is now.
+    if stored is added:
+        return True
     return stored.version >= added.version and stored.indexed_text == added.indexed_text
 
 

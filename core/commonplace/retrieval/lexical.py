@@ -291,7 +291,7 @@ def _english(word: str) -> tuple[str]:
     word = word[:MAX_WORD]
     if not "a" <= word[-1] <= "z":
         return (word,)  # no English suffix; numbers would drive words from the cache
-    return (_stem(word, _ENGLISH),)
+    return (_cached_stem(word, _ENGLISH),)
 
 
 def kept_if_short(read: F) -> F:

@@ -357,6 +357,10 @@ class CandidatePoints:
                 yield from self._sorted(at[chosen], exact[chosen])
                 below = lowest
             return
+        if len(scores) <= block:
+            every = np.flatnonzero(scores > above)
+            yield from self._sorted(every, scores[every])
+            return
         while True:
             left = (
                 scores if above == -np.inf and below == np.inf else _between(scores, above, below)

@@ -206,7 +206,7 @@ def _insert(connection: Connection, records: Sequence[Record]) -> dict[str, Outc
         row = rows.to_row(record)
         added = Change(id=record.id, text=record.text, event="ADD")
         table.append((seq, *row, rows.tags_of(record.metadata)))
-        versions.append(_version(added, record.version, row.metadata, record.updated_at))
+        versions.append((row.id, row.version, "ADD", row.text, None, row.metadata, row.updated_at))
         outcomes[record.id] = Outcome(change=added, record=record)
     connection.executemany(_INSERT, table)
     connection.executemany(_PUT_VERSION, versions)
@@ -443,13 +443,8 @@ def _write(
 def _add_version(
     connection: Connection, change: Change, version: int, metadata: str, at: datetime
 ) -> None:
-    connection.execute(_PUT_VERSION, _version(change, version, metadata, at))
-
-
-def _version(change: Change, version: int, metadata: str, at: datetime) -> tuple[Any, ...]:
-    """Make the row of a version."""
-    moment = rows.to_micros(at)
-    return (change.id, version, change.event, change.text, change.previous, metadata, moment)
+    of_change = (change.id, version, change.event, change.text, change.previous)
+    connection.execute(_PUT_VERSION, (*of_change, metadata, rows.to_micros(at)))
 
 
 def _next_position(connection: Connection, turn: Record) -> int | None:
