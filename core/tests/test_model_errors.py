@@ -1,12 +1,13 @@
-"""Errors of models: which of them a new attempt may help."""
+"""Errors of models: which of them a new attempt may help, and what is no vector."""
 
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from commonplace.errors import ModelFailedError, ModelRefusedError
-from commonplace.model_calls import model_error
+from commonplace.errors import InvalidVectorError, ModelFailedError, ModelRefusedError
+from commonplace.model_calls import embed, model_error
 
 
 def with_status(text: str = "no", **given: Any) -> Exception:
@@ -65,3 +66,32 @@ def test_a_failure_that_may_pass_is_no_refusal(error: Exception) -> None:
 
     assert type(made) is ModelFailedError
     assert error is made.__cause__
+
+
+class Answering:
+    id, revision, dimensions = "answering", "1", 2
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def embed(self, texts: Any, *, purpose: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[], [[]], [[1.0]], [[1.0, "2"]], [[1.0, None]], [[1.0, 1e300]], [[1.0, float("nan")]],
+     [[0.0, 0.0]], [["1", "2"]], [[True, False]], [1.0, 2.0], None, [[1.0, 2.0], [1.0, 2.0]]],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_vector_is_refused(answer: Any) -> None:
+    with pytest.raises(InvalidVectorError):
+        embed(Answering(answer), ["text"], purpose="document", limit=9)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, np.float32])
+def test_vectors_are_the_same_in_whatever_they_come(kind: Any) -> None:
+    answer = [kind([0.1, 1e-3])]
+    [found] = embed(Answering(answer), ["text"], purpose="document", limit=9)
+    single = np.array([0.1, 1e-3], np.float32)
+    assert (found.vector == single / np.linalg.norm(single)).all()

@@ -41,8 +41,7 @@ def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.
             )
     with np.errstate(over="ignore"):
         table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
-    wide = table.astype(np.float64)
-    squares = np.einsum("ij,ij->i", wide, wide)
+    squares = np.einsum("ij,ij->i", table, table, dtype=np.float64)
     if not np.isfinite(squares).all():
         raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
     if (squares < 1e-12).any():

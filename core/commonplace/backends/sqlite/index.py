@@ -193,7 +193,7 @@ class SqliteIndex:
         if not points:
             return
         every = [one for point in points for one in _vectors_of(point)]
-        table = iter(to_table(every, self._dimensions).astype("<f4"))
+        table = iter(to_table(every, self._dimensions).astype("<f4", copy=False))
         newest: dict[str, tuple[Point, list[Floats]]] = {}
         for point in points:
             record, vectors = point.record, list(islice(table, 1 + len(point.following)))
