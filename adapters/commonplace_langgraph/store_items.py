@@ -58,6 +58,7 @@ ENTRY = "langgraph"  # in the metadata of a record: what the store itself keeps 
 PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _PLAIN_TYPES = frozenset((str, bool, type(None)))
 _MAX_DEPTH = 128
 _MAX_INTEGER = 10**4000  # of more than 4,300 digits Python writes and reads no text
@@ -268,19 +269,6 @@ def to_plain(value: object) -> dict[str, Any]:
         )
     found: dict[str, Any] = _plain_json("value", value, 0)
     return found
-
-
-def check_paths(paths: object) -> Sequence[str]:
-    """Return the paths of an op, none for False; an `InvalidRecordError` if they are no list."""
-    if paths is False:
-        return ()
-    if isinstance(paths, str) or not (
-        isinstance(paths, Sequence) and all(isinstance(path, str) for path in paths)
-    ):
-        raise InvalidRecordError(
-            field="index", value=paths, reason="must be False or a list of paths, such as 'text'"
-        )
-    return paths
 
 
 def texts_of(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
@@ -552,12 +540,13 @@ class StoredItem:
 
     def _fields(self) -> dict[str, Any]:
         created, put = self.record.created_at, None if self.corrected else self.updated_at
+        put = put or self.record.updated_at
         return {
             "namespace": self.namespace,
             "key": self.key,
             "value": self.value(),
             "created_at": created,
-            "updated_at": max(created, put or self.record.updated_at),
+            "updated_at": put if put > created else created,
         }
 
 
@@ -581,7 +570,7 @@ def to_stored_item(record: Record | Excerpt, template: NamespaceTemplate) -> Sto
                 round=entry.get("round"),
                 indexed=not entry.get("unindexed", False),
                 ttl=entry.get("ttl"),
-                updated_at=_EPOCH + timedelta(microseconds=entry["at"]),
+                updated_at=_EPOCH + entry["at"] * _MICROSECOND,
                 corrected=entry["told"] != _text_hash(record.text),
             )
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -597,6 +586,7 @@ def find_item(
         record = records.get(record_id)
         if record is not None:
             item = to_stored_item(record, template)
-            if (item.namespace, item.key, item.part) == (address.namespace, address.key, 0):
+            is_it = item.key == address.key and item.namespace == address.namespace
+            if is_it and not item.part:
                 return item
     return None

@@ -21,7 +21,6 @@ from .store_items import (
     NamespaceTemplate,
     StoredItem,
     StoreOptions,
-    check_paths,
     item_facts,
     storable_text,
     texts_of,
@@ -67,8 +66,20 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
     if options.redact is not None:
         value = options.redact(value)
     ttl = check_ttl("ttl", op.ttl)
-    texts = texts_of(value, options.fields if op.index is None else check_paths(op.index))
+    texts = texts_of(value, options.fields if op.index is None else _check_paths(op.index))
     return ItemPut(address, item_facts(address, value, texts, ttl), ttl)
+
+
+def _check_paths(paths: object) -> Sequence[str]:
+    if paths is False:
+        return ()
+    if isinstance(paths, str) or not (
+        isinstance(paths, Sequence) and all(isinstance(path, str) for path in paths)
+    ):
+        raise InvalidRecordError(
+            field="index", value=paths, reason="must be False or a list of paths, such as 'text'"
+        )
+    return paths
 
 
 def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Command]:
