@@ -111,14 +111,14 @@ class SqliteGraph:
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
-        with self._handle.read(begin=False) as connection:
+        with self._handle.read(begin=len(ids) > 1) as connection:
             found = record_changes.read_many(connection, ids)
             live = (rows.to_record(row) for row in found if row.live)
             return list(rows.visible(scope, live, include_expired=include_expired))
 
     def excerpts(self, scope: Scope, ids: Sequence[str]) -> list[Excerpt]:
         """Read of live records what `Excerpt` holds, otherwise as `get`."""
-        with self._handle.read(begin=False) as connection:
+        with self._handle.read(begin=len(ids) > 1) as connection:
             found = record_changes.read_excerpts(connection, ids, now())
         return [one for one in found if scope.covers(one.scope)]
 
