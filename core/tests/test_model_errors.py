@@ -94,4 +94,4 @@ def test_vectors_are_the_same_in_whatever_they_come(kind: Any) -> None:
     answer = [kind([0.1, 1e-3])]
     [found] = embed(Answering(answer), ["text"], purpose="document", limit=9)
     single = np.array([0.1, 1e-3], np.float32)
-    assert (found.vector == single / np.linalg.norm(single)).all()
+    assert np.array_equal(found.vector, single / np.linalg.norm(single))
