@@ -40,8 +40,8 @@ FAR = 0.2
 LIKELY = 0.5
 """Likelihood from which on a statement counts as replaced."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
-_LEAST = -2.5
-"""Least logit without what the words add: of those replaced, 99 of 100 have more."""
+_LEAST = -3.5
+"""Least logit without what the words add: of those replaced, 98 of 100 have more."""
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
@@ -357,17 +357,19 @@ def _may(
 ) -> NDArray[Any]:
     """Tell which pairs are worth reading: near ones of which the newer one is of `older`, too.
 
-    With vectors, for each older one the newer one that is likeliest by its numbers alone as well.
+    With vectors, those that their numbers alone make likely, and the likeliest of each older one
+    whatever the newer one is.
     """
-    near: NDArray[Any] = nearness >= FAR
-    worth = np.zeros_like(near)
+    found: NDArray[Any] = nearness >= FAR
+    worth = np.zeros_like(found)
     worth[:, older] = True
     if added is not None:
         weights, offset = _weights("with_vectors")
         of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
-        logits = np.where(near, added + of_near * nearness + of_gain * gain + offset, -np.inf)
-        worth |= logits >= np.maximum(_LEAST, logits.max(axis=1, keepdims=True))
-    found: NDArray[Any] = near & worth
+        logits = np.where(found, added + of_near * nearness + of_gain * gain + offset, -np.inf)
+        worth |= logits >= logits.max(axis=1, keepdims=True)
+        found &= logits >= _LEAST
+    found &= worth
     return found
 
 
