@@ -3,10 +3,10 @@
 Run it with `python examples/quickstart.py`.
 
 Prints:
-    What can Alice not eat? -> Alice is allergic to peanuts. 0.67
-       because {'cosine': 2.59, 'late': 2.13}
+    What can Alice not eat? -> Alice is allergic to peanuts. 0.69
+       because {'cosine': 2.5, 'late': 2.12}
     爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.91
-       because {'cosine': 4.32, 'late': 3.94}
+       because {'cosine': 4.36, 'late': 3.94}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

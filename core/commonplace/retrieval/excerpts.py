@@ -46,14 +46,6 @@ def excerpt(hit: Hit, words: Mapping[str, AskedWord]) -> str:
     return parts[min(fits, key=lambda n: (-fits[n], n))]
 
 
-def has_vector_of(hit: Hit, part: str) -> bool:
-    """Tell whether the vector of a hit is that of its excerpt, or of its whole text."""
-    if hit.record.situation or not hit.passages:
-        return True
-    number = hit.passages.index(max(hit.passages))
-    return part in passages(hit.record.text)[number : number + 1]
-
-
 def _coverage(record: Record, part: str, words: Mapping[str, AskedWord]) -> float:
     held = term_indices(record.indexed_part(part))
     return sum(one.weight for one in words.values() if not held.isdisjoint(one.indices))

@@ -20,7 +20,7 @@ from ..ports.stores import Expansion, Hit
 from ..types import Record, Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .excerpts import AskedWord, excerpt, has_vector_of
+from .excerpts import AskedWord, excerpt
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
 from .replacement import Pair, likelihoods, pairs, to_statement
 from .statement_words import (
@@ -528,7 +528,7 @@ class CandidateArrays:
             for new, likelihood in newer.items():
                 pair = self._pairs[old, new]
                 if asked & pair.older.values <= pair.newer.values:
-                    found[old] = max(found[old], likelihood**_SURE)
+                    found[old] = max(found[old], likelihood)
         return found
 
     @cached_property
@@ -537,7 +537,7 @@ class CandidateArrays:
         found = np.zeros(len(self.records))
         for newer in self.replaced_by.values():
             for new, likelihood in newer.items():
-                found[new] = max(found[new], likelihood**_SURE)
+                found[new] = max(found[new], likelihood)
         held: Floats = found * (1 - self.replaced)
         return held
 
@@ -548,61 +548,10 @@ class CandidateArrays:
         return self.replaced * (1 - self.replaces) if asked else np.zeros(len(self.records))
 
     @cached_property
-    def _newer_twins(self) -> Floats:
-        """How much each candidate is a newer statement on the matter of each of the best: 0..1.
-
-        A row for each of the best by what they say themselves, whose rows `_best_rows` has. Two
-        statements on one matter are nearer to each other than to nearly all others.
-        """
-        best = self._best_rows
-        if self._nearness is None:
-            return np.zeros((len(best), len(self.records)))
-        nearness = np.clip((self._nearness - 0.6) / 0.6, 0.0, 1.0)
-        speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
-        is_of_one = speakers == speakers[best, None]
-        found: Floats = nearness * (self._is_newer & is_of_one)
-        # Where the vector is of another passage than the excerpt, it says nothing of that.
-        strange = [i for i in self._long if not has_vector_of(self._hits[i], self.excerpts[i])]
-        found[:, strange] = 0.0
-        found[np.isin(best, strange)] = 0.0
-        return found
-
-    @cached_property
     def _best_rows(self) -> Numbers:
         """The candidates that say most themselves, best first."""
         said = np.where(self.is_empty, -np.inf, self.own)
         return np.argsort(-said, kind="stable")[:_COMPARED]
-
-    @cached_property
-    def outdated(self) -> Floats:
-        """How likely a newer statement on its matter is among the candidates, for the best."""
-        return self._of_best(self._newer_twins.max(axis=1))
-
-    @cached_property
-    def _changing_twins(self) -> Floats:
-        """The same of those newer statements alone that say that something changed."""
-        columns = np.flatnonzero(self._newer_twins.any(axis=0))
-        changed = np.zeros(len(self.records))
-        changed[columns] = [change_words(self.excerpts[j]) for j in columns]
-        return self._newer_twins * changed
-
-    @cached_property
-    def overtaken(self) -> Floats:
-        """How likely a newer statement says that its matter has changed, for the best."""
-        return self._of_best(self._changing_twins.max(axis=1))
-
-    def _of_best(self, values: Floats) -> Floats:
-        """Spread a value for each of the best over all candidates, 0 for the others."""
-        found = np.zeros(len(self.records))
-        found[self._best_rows] = values
-        return found
-
-    @cached_property
-    def takes_over(self) -> Floats:
-        """What an older statement says on the matter of which this one says that it changed."""
-        said = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
-        found: Floats = said.max(axis=0)
-        return found
 
     @cached_property
     def newer(self) -> Floats:
@@ -761,16 +710,10 @@ FEATURES: Mapping[str, Feature] = {
     "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer,
-    "replaced": lambda c: c.replaced * (c.direction >= 0),
+    "replaced": lambda c: c.replaced**_SURE * (c.direction >= 0),
     "replaced_asked": lambda c: c.replaced * (c.direction < 0),
-    "replaces": lambda c: c.replaces * (c.direction >= 0),
+    "replaces": lambda c: c.replaces**_SURE * (c.direction >= 0),
     "first": lambda c: c.first,
-    "outdated": lambda c: c.outdated,
-    "outdated_asked": lambda c: c.outdated * c.direction,
-    "overtaken": lambda c: c.overtaken,
-    "overtaken_asked": lambda c: c.overtaken * c.direction,
-    "takes_over": lambda c: c.takes_over,
-    "takes_over_asked": lambda c: c.takes_over * c.direction,
     # Relations of the entities that the question names.
     "relation": lambda c: c.related,
     "two_relations": lambda c: c.led_to,

@@ -310,12 +310,6 @@ PARTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "replaced_asked": ("was replaced, as asked", "问的正是从前"),
         "replaces": ("replaces an older one", "取代了旧的"),
         "first": ("the first, as asked", "问的正是第一次"),
-        "outdated": ("its value has ended", "其内容已结束"),
-        "outdated_asked": ("has ended, as asked", "已结束，符合所问"),
-        "overtaken": ("something newer tells otherwise", "更新的说法不同"),
-        "overtaken_asked": ("was overtaken, as asked", "已变化，符合所问"),
-        "takes_over": ("tells what holds now", "说明现状"),
-        "takes_over_asked": ("tells what holds, as asked", "说明现状，符合所问"),
         "decay": ("age and use", "新旧与使用"),
     },
     "subject": {
