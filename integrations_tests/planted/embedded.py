@@ -407,8 +407,8 @@ FAULTS = (
         name="older-point-written",
         what="An older version of a point replaces a newer one",
         file=f"{SQLITE}/index.py",
-        old="if before is None or row.version > before[0]:",
-        new="if before is None or row.version:",
+        old="if before is None or record.version > before[0]:",
+        new="if before is None or record.version:",
         tests=(_INDEX, "-k", "older"),
     ),
     Fault(

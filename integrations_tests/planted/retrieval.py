@@ -20,8 +20,8 @@ FAULTS = (
         name="cosine-threshold-ignored",
         what="A search by cosine ignores the threshold",
         file=_SEARCH,
-        old="return [one for one in matches if one.score >= request.threshold]",
-        new="return list(matches)",
+        old="if (score := max(-1.0, min(1.0, hit.dense))) >= request.threshold",
+        new="if (score := max(-1.0, min(1.0, hit.dense))) >= -1.0",
         tests=(f"{_TESTS}/test_memory_scopes.py", "-k", "below_the_threshold"),
     ),
     Fault(
@@ -109,7 +109,7 @@ FAULTS = (
         what="Changing the metadata of a match changes what others find",
         file=_SEARCH,
         old="self._access_log, self._settings)\n"
-        "        return [_with_copied_metadata(one) for one in matches]",
+        "        return [altered(one, record=_with_own_metadata(one.record)) for one in matches]",
         new="self._access_log, self._settings)\n        return list(matches)",
         tests=(f"{_TESTS}/test_hazards.py", "-k", "changing_what"),
     ),
