@@ -31,7 +31,7 @@ async def test_a_turn_that_forgets_and_states_is_stored_without_its_request(memo
     await driver.turn("Forget my old phone number. My new one is 07 98.")
     await memory.aflush(60)
 
-    assert ["I collect stamps.", "My new one is 07 98."] == of_the_user(memory)
+    assert ["I collect stamps.", "My new phone number is 07 98."] == of_the_user(memory)
     assert [1] == [one.count for one in events if one.name == "retracted"]
     shown = await driver.turn("What is my new phone number?")
     assert "07 98" in shown

@@ -45,6 +45,7 @@ _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
 _NEWER_FIRST = 0.08  # likelihood from which on the newer line is read first
+_UNASKED = 0.15  # the same where its score is below the floors
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
@@ -385,9 +386,10 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     found = list(matches)
     for older in matches:
         newest = max(older.replaced_by, key=older.replaced_by.__getitem__, default="")
-        if older.replaced_by.get(newest, 0.0) < _NEWER_FIRST:
-            continue
         ids = [one.record.id for one in found]
+        least = _NEWER_FIRST if newest in ids else _UNASKED
+        if older.replaced_by.get(newest, 0.0) < least:
+            continue
         at = ids.index(older.record.id)
         if _is_replaced(older):
             found[at] = _as_earlier(older)

@@ -171,6 +171,12 @@ _HEAD = _pattern(
     r"^[\s,]*(?:(?:back|about|that|dass|que|de|of|(?:everything|anything|all) (?:you know )?about"
     r"|(?:(?:any|all|every|the|your) )*memor(?:y|ies) (?:of|about|that|where))\b[\s,]*)+"
 )
+# "The new one" is named by what it replaces: alone, no search for a number would find it.
+_ONE = _pattern(r"(?<=\bnew )one\b", r"(?<=新的)(?=[是为：:\d])")
+_NOUN = _pattern(
+    r"(?:my|our|the)\s+(?:(?:old|former|previous|wrong)\s+)?([a-z-]+(?: [a-z-]+){0,2})",
+    "(?:我们?的?|旧的?|老的?|之前的?|以前的?|原来的?|那个|这个)*([\u4e00-\u9fff]{1,6})",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +184,8 @@ class ForgetSplit:
     """A text, divided into what asks to forget something and the rest.
 
     Attributes:
-        stated: the text without the clauses that ask; the text itself if none does, empty if
-            nothing remains but a greeting or thanks.
+        stated: the text without the clauses that ask, where "the new one" says of what; the text
+            itself if none asks, empty if nothing remains but a greeting or thanks.
         asked: what each of them names, such as "my old number"; empty if none asks.
     """
 
@@ -214,6 +220,8 @@ def _split(text: str) -> ForgetSplit:
         kept += [stated, text[end:after]] if stated else []
         is_introduced, previous = body.rstrip().endswith((":", "：")), body
     stated = "".join(kept).strip()
+    if asked and (noun := _NOUN.fullmatch(asked[-1])):
+        stated = _ONE.sub(noun[1] or noun[2], stated)
     divided = ForgetSplit("" if is_small_talk(stated) else stated, tuple(dict.fromkeys(asked)))
     return divided if asked else ForgetSplit(text)
 

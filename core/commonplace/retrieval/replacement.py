@@ -24,8 +24,10 @@ from .lexical import CJK, vocabulary
 from .slots import slots_in
 from .statement_words import (
     CLOSE,
+    HOPE,
     KIN,
     NOW,
+    PAST,
     SELF,
     matter_words,
     subject,
@@ -40,7 +42,7 @@ FAR = 0.2
 LIKELY = 0.5
 """Likelihood from which on a statement counts as replaced."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
-_LEAST = -3.5
+_LEAST = -4.5
 """Least logit without what the words add: of those replaced, 98 of 100 have more."""
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
@@ -169,7 +171,8 @@ class _Told:
         words: that tell its matter.
         values: names, numbers and addresses in it.
         longest: the words of its longest sentence.
-        slots: what they fill, and whether they say that it changed.
+        slots: what of whom they fill, and whether they say that it changed.
+        is_unreal: it tells of the past or of a wish.
         closes: it says that something is over. goes_on: that something is another way now.
         adds: it tells of one more. has_digits: there is a number in it.
     """
@@ -179,7 +182,8 @@ class _Told:
     words: frozenset[str]
     values: frozenset[str]
     longest: tuple[str, ...]
-    slots: Mapping[tuple[str, str], bool]
+    slots: Mapping[tuple[str, str, str], bool]
+    is_unreal: bool
     closes: bool
     goes_on: bool
     adds: bool
@@ -218,9 +222,10 @@ PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
     "gain": lambda p: p.gain,
     # A speaker's name is embedded with each turn, which makes them nearer.
     "named": lambda p: p.is_named,
-    # About what: one slot, one that changed, the same words, those of the question.
+    # About what: one slot of one person, one that changed, the same words, those of the question.
     "slot": lambda p: not p.newer.slots.keys().isdisjoint(p.older.slots),
     "slot_changes": lambda p: any(p.newer.slots.get(one) for one in p.older.slots),
+    "is_unreal": lambda p: p.newer.is_unreal,
     "shares": lambda p: bool(p.shared),
     "shared_words": lambda p: len(p.shared) / max(1, len(p.older.words)),
     "asked_words": lambda p: len(p.asked & p.newer.words) / max(1, len(p.asked)),
@@ -355,21 +360,18 @@ def _may(
     gain: NDArray[Any],
     added: NDArray[Any] | None,
 ) -> NDArray[Any]:
-    """Tell which pairs are worth reading: near ones of which the newer one is of `older`, too.
+    """Tell which pairs are worth reading: near ones that their numbers alone make possible.
 
-    With vectors, those that their numbers alone make likely, and the likeliest of each older one
-    whatever the newer one is.
+    Without vectors, those of which the newer one is of `older`, too.
     """
     found: NDArray[Any] = nearness >= FAR
-    worth = np.zeros_like(found)
-    worth[:, older] = True
-    if added is not None:
-        weights, offset = _weights("with_vectors")
-        of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
-        logits = np.where(found, added + of_near * nearness + of_gain * gain + offset, -np.inf)
-        worth |= logits >= logits.max(axis=1, keepdims=True)
-        found &= logits >= _LEAST
-    found &= worth
+    if added is None:
+        worth = np.zeros_like(found)
+        worth[:, older] = True
+        return found & worth
+    weights, offset = _weights("with_vectors")
+    of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
+    found &= added + of_near * nearness + of_gain * gain + offset >= _LEAST
     return found
 
 
@@ -400,21 +402,23 @@ def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
 def _told(text: str, names: frozenset[str]) -> _Told:
     plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
     said = [one.replace("·", ".") for one in statements(plain)] or [text]
-    owners = (subject(one, one.lower()) for one in said)
+    owners = [subject(one, one.lower()) for one in said]
+    owners = ["" if one in SELF or one in names else one for one in owners]
     stems = frozenset().union(*map(vocabulary, names))
     small = text.lower()
-    slots: dict[tuple[str, str], bool] = {}
-    for sentence in said:
+    slots: dict[tuple[str, str, str], bool] = {}
+    for owner, sentence in zip(owners, said, strict=True):
         for slot, changes in slots_in(sentence.lower()).items():
-            slots[slot] = slots.get(slot, False) or changes
+            slots[owner, *slot] = slots.get((owner, *slot), False) or changes
     longest = max(said, key=len).lower()
     return _Told(
         small=small,
-        owners=frozenset("" if one in SELF or one in names else one for one in owners),
+        owners=frozenset(owners),
         words=matter_words(small) - stems,
         values=values_in(text),
         longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
         slots=slots,
+        is_unreal=PAST.search(small) is not None or HOPE.search(small) is not None,
         closes=CLOSE.search(small) is not None,
         goes_on=NOW.search(small) is not None,
         adds=_ADDS.search(small) is not None,
