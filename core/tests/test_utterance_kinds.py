@@ -43,3 +43,15 @@ def test_a_request_states_nothing(text: str) -> None:
 )
 def test_what_only_looks_like_a_request_is_a_statement(text: str) -> None:
     assert len(statements(text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("My unit is backup.timer. It runs daily.", 2),
+        ("I hacked .NET 9 and ./deploy.sh together!", 1),
+        ("你改了redis.conf吗？", 0),
+    ],
+)
+def test_a_dot_within_a_word_ends_no_sentence(text: str, told: int) -> None:
+    assert len(statements(text)) == told

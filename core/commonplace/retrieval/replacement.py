@@ -51,7 +51,7 @@ _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
     r"|又|也|还(?!给|清)|另|二|も"
 )
-_DOTS = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. |(?<=\w)\.(?=\w)")  # that end no sentence
+_ABBREVIATED = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. ")
 _DIGIT = re.compile(r"\d")
 _WORDS = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|['’@.+-])*[^\W{CJK}]")
 
@@ -400,8 +400,7 @@ def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
 
 @lru_cache(maxsize=4_096)
 def _told(text: str, names: frozenset[str]) -> _Told:
-    plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
-    said = [one.replace("·", ".") for one in statements(plain)] or [text]
+    said = statements(_ABBREVIATED.sub(r"\1 ", text)) or (text,)
     owners = [subject(one, one.lower()) for one in said]
     owners = ["" if one in SELF or one in names else one for one in owners]
     stems = frozenset().union(*map(vocabulary, names))

@@ -15,7 +15,8 @@ _CLAUSE_WORDS, _CLAUSE_CHARACTERS = 4, 6  # of a clause that states something be
 
 _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
-_SENTENCES = re.compile(r"[^.!?。！？\n…]+[.!?。！？…]*")
+# A dot within a word ends none: "nginx.service", "./run".
+_SENTENCES = re.compile(r"(?:[^.!?。！？\n…]+|\.(?=[\w/]))+[.!?。！？…]*")
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|(?=\n)|$")
 # Behind them a dot is no end: ever, or where a small letter follows.
 _ABBREVIATED = re.compile(
