@@ -16,6 +16,7 @@ from .ports.checkpoints import Checkpoints
 from .ports.snapshot_rows import FenceRow
 from .ports.stores import version_at
 from .retrieval.decay import RetentionLimits, records_over_limits
+from .retrieval.personal import is_personal
 from .retrieval.replacement import last_of, to_statement
 from .runtime import Runtime
 from .settings import Settings
@@ -159,27 +160,39 @@ class MemoryAdmin:
         graph = self._runtime.engines.graph
         return graph.outdated_turns(scope, record_ids, now()) if record_ids else {}
 
-    def replacements(self, records: Sequence[Record]) -> Mapping[str, str]:
-        """Find the statements that newer ones among these likely replace, such as a former address.
+    def statements(self, records: Sequence[Record]) -> Mapping[str, str]:
+        """Find which of a user's records state something of him, and which of these hold.
 
         For interfaces that list what is known. A search says so of its matches, for its question.
 
         Args:
-            records: each of which is compared with the nearest newer ones of the same speaker. Long
-                texts replace nothing and stay.
+            records: facts, and turns of the user. Each is compared with the nearest newer ones of
+                the same speaker. Long texts replace nothing and stay.
 
         Returns:
-            By id, the id of the last that took its place.
+            By id, the id of the last statement among these that likely took its place, such as a
+            new address, else its own id. With the default embedder, turns that only react, ask or
+            give a task are left out.
         """
         self._check_open()
         vectors = self._runtime.engines.index.vectors(records)
-        found = [one for one in records if one.id in vectors]
+        calibration = self._runtime.calibration
+
+        def states(one: Record) -> bool:
+            if one.kind != "episode" or one.id not in vectors:
+                return True
+            is_known = calibration.scale(one.text).of_default
+            return not is_known or is_personal(one.text, vectors[one.id].vector)
+
+        stating = [one for one in records if states(one)]
+        found = [one for one in stating if one.id in vectors]
         newest = last_of(
             [to_statement(one) for one in found],
             [vectors[one.id].vector for one in found],
-            self._runtime.calibration,
+            calibration,
         )
-        return {found[old].id: found[new].id for old, new in newest.items()}
+        replaced = {found[old].id: found[new].id for old, new in newest.items()}
+        return {one.id: replaced.get(one.id, one.id) for one in stating}
 
     def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
         """Call a function if a pending write fails; does not block.

@@ -1,5 +1,6 @@
 """What is known of a person: statements alone, each matter once, what holds now first."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,6 +41,52 @@ def test_each_matter_once_and_what_holds_now(tmp_path: Path):
         ("I have a cat.", []),
         ("I moved to Lyon last week.", ["I live in Rome."]),
     ]
+
+
+def known_of(memory: Memory, turns: Sequence[str]) -> list[str]:
+    """List what is known of a user who says these things, a day apart."""
+    messages = [
+        Message(text=text, at=BEGIN + timedelta(days=day)) for day, text in enumerate(turns)
+    ]
+    memory.add(messages, Scope(user_id="alice", session_id="s"), infer=False)
+    return [one.text for one in run_plan(about(Scope(user_id="alice")), on(memory))]
+
+
+def test_what_states_nothing_is_left_out_with_the_default_embedder(tmp_path: Path):
+    stated = [
+        "Three brothers, no sisters.", "Celiac, so no bread.", "Switched to decaf for good.",
+        "We close on the flat in Mainz next Tuesday.", "Hoping to see Petra in the spring.",
+        "Our CI runs on version 2.11 of the runner.", "我在给女儿攒学费。", "下周三去牙科。",
+        "Unsere Katze heißt Minka.", "Mi abuela vive en Teruel.", "来月、京都に転勤します。",
+        "Mon vélo est rouge.",
+    ]  # fmt: skip
+    others = [
+        "Aha, that explains it.", "Yeah, I figured as much.", "Tighten my opening paragraph.",
+        "Compose my toast in rhyme.", "Delete the third bullet.", "what makes bread rise",
+        "for row in rows:\n    print(row)", "说得好。", "把我的标题改短。", "月亮为什么会变圆",
+        "Mach den Schluss knapper.", "Explica la fotosíntesis.", "Résume ce texte.",
+    ]  # fmt: skip
+    with Memory.open(str(tmp_path / "default")) as memory:
+        assert sorted(known_of(memory, [*stated, *others])) == sorted(stated)
+    with Memory.open(str(tmp_path / "other"), embedder=HashEmbedder()) as memory:
+        assert "Aha, that explains it." in known_of(memory, others)
+
+
+def test_text_stands_as_it_was_said(tmp_path: Path):
+    turns = {
+        "I look after nginx.service at work.  It is on 1.0!": None,
+        "我搬到了3.5公里外。我很喜欢那里。": None,
+        "My mail is ida@b.example\nand I use .NET daily.": (
+            "My mail is ida@b.example and I use .NET daily."
+        ),
+        "I keep bees in Ulm, my aunt keeps geese, what else is there?": (
+            "I keep bees in Ulm, my aunt keeps geese"
+        ),
+    }
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        known = known_of(memory, [*turns])
+
+    assert sorted(known) == sorted(kept or " ".join(said.split()) for said, kept in turns.items())
 
 
 def test_a_revoked_instruction_does_not_hold(tmp_path: Path):

@@ -43,9 +43,10 @@ def about(scope: Scope) -> Plan[list[Known]]:
     """List what is known of a user: first what holds now, then what ended, each newest first.
 
     Read are the newest 1,000 records, and of these the newest 250 statements: facts, preferences,
-    profile, and the user's own turns without questions, small talk and requests. A matter that was
-    told several times is one line; so are a fact and the turn that it was drawn from. A standing
-    instruction that a newer one replaces is left out, as in a note.
+    profile, and the user's own turns without questions, small talk and requests. With the default
+    embedder, turns that its vectors tell to be reactions, tasks or code are left out as well. A
+    matter that was told several times is one line; so are a fact and the turn that it was drawn
+    from. A standing instruction that a newer one replaces is left out, as in a note.
 
     Args:
         scope: whose memory; one with a `user_id` alone covers all agents and sessions.
@@ -58,19 +59,30 @@ def about(scope: Scope) -> Plan[list[Known]]:
     if turns:
         outdated = yield call("admin.outdated_turns", scope, turns)
     told = [one for one in _in_force(told) if one.record.id not in outdated]
-    newest: Mapping[str, str] = yield call("admin.replacements", [one.record for one in told])
-    return _by_matter(told, newest)
+    newest: Mapping[str, str] = yield call("admin.statements", [one.record for one in told])
+    return _by_matter([one for one in told if one.record.id in newest], newest)
 
 
 def _known(record: Record) -> Known | None:
     """Read what a record states; None for what is no statement of the user's."""
     if record.origin in ("tool", "document") or record.role not in (None, "user"):
         return None
-    text = " ".join(statements(split_forget_requests(record.text).stated))
+    text = _stated(split_forget_requests(record.text).stated)
     if not text:
         return None
     since = to_statement(record).moment
     return Known(text=text, record=record, since=since, until=record.valid_to)
+
+
+def _stated(text: str) -> str:
+    """Leave out of a text what is no statement, and write the others on one line as they stand."""
+    kept, end = "", 0
+    for one in statements(text):
+        start = text.index(one, end)
+        between = text[end:start]
+        kept += (" " if normalize(between) else between) + one
+        end = start + len(one)
+    return " ".join(kept.split())
 
 
 def _in_force(told: Sequence[Known]) -> list[Known]:
@@ -88,26 +100,29 @@ def _by_matter(told: Sequence[Known], newest: Mapping[str, str]) -> list[Known]:
     """Put what newer statements replace below them, and leave out what is said again.
 
     Args:
-        newest: by the id of what is replaced, the id of what holds.
+        newest: by id, the id of what holds: its own, or that of what replaces it.
     """
     drawn = {source for one in told for source in one.record.sources}
     by_id = {one.record.id: one for one in told}
-    order = sorted(told, key=lambda one: (one.record.id in newest, one.until is not None))
+    order = sorted(
+        told, key=lambda one: (newest[one.record.id] != one.record.id, one.until is not None)
+    )
     lines: dict[str, Known] = {}
     earlier: dict[str, list[Known]] = {}
     for one in order:
-        root = newest.get(one.record.id)
+        root = newest[one.record.id]
         if one.record.kind == "episode" and one.record.id in drawn:
             continue
-        same = [] if root is None else earlier.setdefault(root, [])
-        beside = lines.values() if root is None else [by_id[root], *same]
+        holds = root == one.record.id
+        same = earlier.setdefault(root, [])
+        beside = lines.values() if holds else [by_id[root], *same]
         if any(_says(other, one) for other in beside):
             continue
-        if root is None:
-            lines[one.record.id] = one
+        if holds:
+            lines[root] = one
         else:
             same.append(replace(one, until=one.until or by_id[root].since))
-    return [replace(one, earlier=tuple(earlier.get(id_, ()))) for id_, one in lines.items()]
+    return [replace(one, earlier=tuple(earlier[id_])) for id_, one in lines.items()]
 
 
 def _says(one: Known, other: Known) -> bool:
