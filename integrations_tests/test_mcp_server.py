@@ -37,6 +37,8 @@ async def test_every_tool_resource_and_prompt_over_stdio(tmp_path: Path):
         ]  # fmt: skip
         assert all(tool["outputSchema"]["type"] == "object" for tool in tools.values())
         assert not any("user" in tool["inputSchema"]["properties"] for tool in tools.values())
+        kind = tools["add_memory"]["inputSchema"]["properties"]["kind"]
+        assert set(kind["enum"]) == {"fact", "preference", "procedure", "profile"}
         hints = {name: tool["annotations"] for name, tool in tools.items()}
         assert {name for name, hint in hints.items() if hint["readOnlyHint"]} == {
             "search_memory", "list_memories", "memory_history", "memory_relations",
@@ -101,6 +103,7 @@ async def test_wrong_calls_are_answered_with_what_would_be_right(tmp_path: Path)
             "another user": await client.call("search_memory", query="x", user_id="bob"),
             "missing": await client.call("search_memory"),
             "empty": await client.call("add_memory", facts=[]),
+            "a turn": await client.call("add_memory", facts=["x"], kind="episode"),
             "unknown kind": await client.call("add_memory", facts=["x"], kind="secret"),
             "too many": await client.call("list_memories", limit=5_000),
             "made-up id": await client.call("forget_memory", memory_id="17"),
@@ -116,6 +119,7 @@ async def test_wrong_calls_are_answered_with_what_would_be_right(tmp_path: Path)
             "another user": "'user_id' is no parameter. The parameters of search_memory are query,",
             "missing": "query: Field required",
             "empty": "facts: List should have at least 1 item",
+            "a turn": "kind: Input should be 'fact'",
             "unknown kind": "kind: Input should be 'fact'",
             "too many": "limit: Input should be less than or equal to 50",
             "made-up id": "'17'",

@@ -30,6 +30,7 @@ from .validation import (
     hinting_init,
 )
 
+FactKind = Literal["fact", "preference", "procedure", "profile"]
 Kind = Literal["fact", "preference", "episode", "procedure", "profile", "summary"]
 Role = Literal["user", "assistant", "system", "tool"]
 Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
@@ -37,8 +38,8 @@ Ranking = Literal["calibrated", "similarity"]
 Event = Literal["ADD", "UPDATE", "DELETE", "RESTORE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-FACT_KINDS: tuple[Kind, ...] = ("fact", "preference", "procedure", "profile")
-"""What may be extracted from a conversation."""
+FACT_KINDS: tuple[FactKind, ...] = get_args(FactKind)
+"""What a model may write; an episode is said, and a summary stands for those it sums up."""
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 MAX_SOURCES = 32
 _IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11").bytes

@@ -11,7 +11,7 @@ from ..agents.tool_calls import correct, find
 from ..errors import RecordNotFoundError
 from ..memory import Memory
 from ..sans_io import aon
-from ..types import Fact, Kind, Record, Scope
+from ..types import Fact, FactKind, Kind, Record, Scope
 from .results import (
     MAX_PAGE,
     PAGE,
@@ -58,7 +58,8 @@ class ServerTools:
             ),
         ],
         kind: Annotated[
-            Kind, Field(description="`fact` unless another fits better: `profile` is always shown.")
+            FactKind,
+            Field(description="`fact` unless another fits better: `profile` is always shown."),
         ] = "fact",
     ) -> ShownChanges:
         """Remember lasting facts about the user for later conversations.
