@@ -10,9 +10,9 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice, takewhile
-from typing import Any, TypeVar
+from typing import Any
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -25,11 +25,18 @@ from pydantic_core import to_jsonable_python
 
 from commonplace import Scope
 from commonplace.agents import MemorySource, acquire_memory, hinting_init, in_session, to_scope
-from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, State, TaskWrite
+from commonplace.ports import (
+    Address,
+    Blob,
+    Checkpoint,
+    Checkpoints,
+    Selection,
+    State,
+    TaskWrite,
+    iterate_checkpoints,
+)
 
-T = TypeVar("T")
 _FIRST = "0 "  # begins the name of the row that creates a session, before all others
-_PAGE_SIZE = 256
 _PREFIXES = (Prefix.USER_PREFIX, Prefix.APP_PREFIX, Prefix.TEMP_PREFIX)
 _WITHOUT_EVENTS = GetSessionConfig(num_recent_events=0)
 # Branches of one agent append to one object, which none of them may find stale.
@@ -65,44 +72,34 @@ class CommonplaceSessionService(BaseSessionService):
             AlreadyExistsError: there is one of this id.
             InvalidScopeError: no scope can hold the user's id or the app's name; as everywhere.
         """
-        name = session_id or str(uuid.uuid4())
-        return await self._run(
-            lambda store: SessionEvents(store, app_name, user_id, name).create(state or {})
-        )
+        events = SessionEvents(app_name, user_id, session_id or str(uuid.uuid4()))
+        return await self._memory.on_checkpoints(events.create, state or {})
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str,
         config: GetSessionConfig | None = None,
     ) -> Session | None:  # fmt: skip
         """Read a session; None if there is none."""
-        asked = config or GetSessionConfig()
-        return await self._run(
-            lambda store: SessionEvents(store, app_name, user_id, session_id).read(asked)
-        )
+        events = SessionEvents(app_name, user_id, session_id)
+        return await self._memory.on_checkpoints(events.read, config or GetSessionConfig())
 
     async def list_sessions(
         self, *, app_name: str, user_id: str | None = None
     ) -> ListSessionsResponse:
         """List sessions without their events, those of all users if none is named."""
+        # "00" is above the names of first rows and below those of events.
         name = None if user_id is None else _FIRST + to_scope(user_id, app_name).key
-
-        def read(store: Checkpoints) -> list[Session]:
-            # "00" is above the names of first rows and below those of events.
-            asked = Selection(namespace=f"sessions of {app_name}", id=name, before="00")
-            rows = [SessionEvents(store, *_decode(one.metadata)) for one in _pages(store, asked)]
-            found = [session for one in rows if (session := one.read(_WITHOUT_EVENTS))]
-            return sorted(found, key=lambda one: (one.last_update_time, one.user_id, one.id))
-
-        return ListSessionsResponse(sessions=await self._run(read))
+        asked = Selection(namespace=f"sessions of {app_name}", id=name, before="00")
+        sessions = await self._memory.on_checkpoints(_list, asked)
+        return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Remove a session, if there is one; what it shares with others stays."""
-        await self._run(lambda store: SessionEvents(store, app_name, user_id, session_id).delete())
+        await self._memory.on_checkpoints(SessionEvents(app_name, user_id, session_id).delete)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Read what the sessions of a user share, under its keys without `user:`."""
-        owner = to_scope(user_id, app_name)
-        found = await self._run(lambda store: _read_shared(store, owner))
+        found = await self._memory.on_checkpoints(_read_shared, to_scope(user_id, app_name))
         return {key.removeprefix(Prefix.USER_PREFIX): value for key, value in found.items()}
 
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -116,24 +113,17 @@ class CommonplaceSessionService(BaseSessionService):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        names = session.app_name, session.user_id, session.id
-        await self._run(lambda store: SessionEvents(store, *names).append(session, event))
+        events = SessionEvents(session.app_name, session.user_id, session.id)
+        await self._memory.on_checkpoints(events.append, session, event)
         if session.events[-1:] == [event]:
             return event
         return self._commit_event_to_session(session, event)
 
-    async def _run(self, call: Callable[[Checkpoints], T]) -> T:
-        admin = (await self._memory.aget()).admin
-        return await admin.run(call, admin.checkpoints)
-
 
 class SessionEvents:
-    """The rows of one session: one that creates it, and one for each event."""
+    """The rows of one session in a store: one that creates it, and one for each event."""
 
-    def __init__(
-        self, checkpoints: Checkpoints, app_name: str, user_id: str, session_id: str
-    ) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, app_name: str, user_id: str, session_id: str) -> None:
         self._ids: dict[str, Any] = {"app_name": app_name, "user_id": user_id, "id": session_id}
         self._owner = to_scope(user_id, app_name)
         self._scope = in_session(self._owner, session_id)
@@ -143,43 +133,44 @@ class SessionEvents:
             Prefix.APP_PREFIX: Scope(agent_id=app_name),
         }
 
-    def create(self, state: Mapping[str, Any]) -> Session:
+    def create(self, store: Checkpoints, state: Mapping[str, Any]) -> Session:
         """Create the session, or raise `AlreadyExistsError`."""
-        row = self._put(None, _encode({"timestamp": time.time()}), state)
+        row = self._put(store, None, _encode({"timestamp": time.time()}), state)
         if row is None:
             raise AlreadyExistsError(f"Session with id {self._ids['id']} already exists.")
-        self._share(state)
-        return self._session(row, _WITHOUT_EVENTS)
+        self._share(store, state)
+        return self._session(store, row, _WITHOUT_EVENTS)
 
-    def read(self, config: GetSessionConfig) -> Session | None:
+    def read(self, store: Checkpoints, config: GetSessionConfig) -> Session | None:
         """Read the session; None if there is none."""
-        last = self._checkpoints.read(self._thread, self._table)
-        return None if last is None else self._session(last, config)
+        last = store.read(self._thread, self._table)
+        return None if last is None else self._session(store, last, config)
 
-    def append(self, session: Session, event: Event) -> None:
+    def append(self, store: Checkpoints, session: Session, event: Event) -> None:
         """Write the row of an event, unless it is the last one; raises as `append_event`."""
         body = _encode(event.model_dump(mode="json", exclude_none=True))
         with _locks[hash(self._thread) % len(_locks)]:
-            last = self._checkpoints.read(self._thread, self._table)
+            last = store.read(self._thread, self._table)
             if last is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
             if last.checkpoint.body != body:
                 is_stale = _is_stale(session, last.checkpoint)
-                last = None if is_stale else self._put(last, body, event.actions.state_delta)
+                last = None if is_stale else self._put(store, last, body, event.actions.state_delta)
             if last is None:
                 raise StaleSessionError(f"Session {session.id} has newer events: read it again.")
-            self._share(event.actions.state_delta)
+            self._share(store, event.actions.state_delta)
             _mark(session, last.checkpoint)
 
-    def delete(self) -> None:
+    def delete(self, store: Checkpoints) -> None:
         """Remove the session."""
-        self._checkpoints.delete([self._thread])
+        store.delete([self._thread])
 
-    def _put(self, last: State | None, body: Blob, state: Mapping[str, Any]) -> State | None:
+    def _put(
+        self, store: Checkpoints, last: State | None, body: Blob, state: Mapping[str, Any]
+    ) -> State | None:
         """Write the first row, or that after `last`, with its state; None if one is there."""
         name = _FIRST + self._owner.key if last is None else _next(last.checkpoint)
-        versions = {} if last is None else last.checkpoint.versions
-        former = {} if last is None else last.values
+        versions, former = (last.checkpoint.versions, last.values) if last else ({}, {})
         own = {key: _encode(one) for key, one in state.items() if not key.startswith(_PREFIXES)}
         row = Checkpoint(
             address=Address(thread=self._thread, namespace=self._table, id=name),
@@ -188,11 +179,11 @@ class SessionEvents:
             versions={**versions, **dict.fromkeys(own, name)},
         )
         values = {(key, name): value for key, value in own.items()}
-        if not self._checkpoints.put(row, values, self._scope, replace=False):
+        if not store.put(row, values, self._scope, replace=False):
             return None
         return State(checkpoint=row, values={**former, **own}, writes=(), owner=self._scope)
 
-    def _share(self, state: Mapping[str, Any]) -> None:
+    def _share(self, store: Checkpoints, state: Mapping[str, Any]) -> None:
         """Change what sessions share, by key, so that no change undoes that of another key."""
         for prefix, owner in self._shared.items():
             at = Address(thread=f"adk-state/{owner.key}", namespace="", id="state")
@@ -203,13 +194,13 @@ class SessionEvents:
             ]
             if writes:
                 row = Checkpoint(address=at, body=_encode({}), metadata=_encode({}), versions={})
-                self._checkpoints.put(row, {}, owner, replace=False)
-                self._checkpoints.write(at, writes, owner)
+                store.put(row, {}, owner, replace=False)
+                store.write(at, writes, owner)
 
-    def _session(self, last: State, config: GetSessionConfig) -> Session:
+    def _session(self, store: Checkpoints, last: State, config: GetSessionConfig) -> Session:
         most, since = config.num_recent_events, config.after_timestamp or -math.inf
         asked = Selection(thread=self._thread, namespace=self._table, before=_next(last.checkpoint))
-        rows = _pages(self._checkpoints, asked, min(most or _PAGE_SIZE, _PAGE_SIZE))
+        rows = iterate_checkpoints(store, asked, page_size=min(most or 256, 256))
         bodies = (_decode(row.body) for row in rows if not row.address.id.startswith(_FIRST))
         new = takewhile(lambda body: body["timestamp"] >= since, bodies)
         session = Session(
@@ -218,14 +209,21 @@ class SessionEvents:
             events=[Event.model_validate(body) for body in islice(new, most)][::-1],
         )
         for owner in self._shared.values():
-            session.state |= _read_shared(self._checkpoints, owner)
+            session.state |= _read_shared(store, owner)
         _mark(session, last.checkpoint)
         return session
 
 
-def _read_shared(checkpoints: Checkpoints, owner: Scope) -> dict[str, Any]:
+def _list(store: Checkpoints, asked: Selection) -> list[Session]:
+    """Read the sessions of these first rows, latest changed last."""
+    rows = [SessionEvents(*_decode(row.metadata)) for row in iterate_checkpoints(store, asked)]
+    found = [session for one in rows if (session := one.read(store, _WITHOUT_EVENTS))]
+    return sorted(found, key=lambda one: (one.last_update_time, one.user_id, one.id))
+
+
+def _read_shared(store: Checkpoints, owner: Scope) -> dict[str, Any]:
     """Read what the sessions of a user or of an app share."""
-    found = checkpoints.read(f"adk-state/{owner.key}", "")
+    found = store.read(f"adk-state/{owner.key}", "")
     return {one.task: _decode(one.value) for one in found.writes} if found else {}
 
 
@@ -250,16 +248,6 @@ def _revision(last: Checkpoint) -> str:
 def _next(row: Checkpoint) -> str:
     """Name the row after one: names have the order of events."""
     return f"{int(row.address.id.split()[0]) + 1:020}"
-
-
-def _pages(
-    checkpoints: Checkpoints, asked: Selection, size: int = _PAGE_SIZE
-) -> Iterator[Checkpoint]:
-    """Iterate over rows, greatest name first."""
-    after: Address | None = None
-    while page := checkpoints.page(asked, limit=size, after=after):
-        yield from page
-        after = page[-1].address
 
 
 def _encode(value: Any) -> Blob:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import dropwhile
 
 from google.adk.events.event import Event
@@ -62,11 +62,10 @@ class CommonplaceMemoryService(BaseMemoryService):
         on_event: OnEvent | None = None,
     ) -> None:
         check_policy(policy, keeps_notes=False)
-        self._use = partial(
-            AgentMemory, log="commonplace_adk", first_recall_timeout=WRITE_PATIENCE,
+        self._memory = AgentMemory(
+            memory, policy, log="commonplace_adk", first_recall_timeout=WRITE_PATIENCE,
             on_event=on_event,
         )  # fmt: skip
-        self._memory = self._use(memory, policy)
         self._memory.lazy.prepare()
 
     async def add_session_to_memory(self, session: Session) -> None:
@@ -89,10 +88,8 @@ class CommonplaceMemoryService(BaseMemoryService):
         Raises:
             InvalidRecordError: the metadata are not JSON.
         """
-        memory, policy = self._memory, self._memory.policy
-        if custom_metadata:
-            policy = replace(policy, metadata={**policy.metadata, **custom_metadata})
-            memory = self._use(memory.lazy, policy)
+        memory, added = copy(self._memory), custom_metadata or {}
+        memory.policy = replace(memory.policy, metadata={**memory.policy.metadata, **added})
         await _write(memory, events, _scope(app_name, user_id, session_id))
 
     async def add_memory(

@@ -8,17 +8,15 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, unquote
 
 from agentscope.message import Base64Source, DataBlock, Msg, ToolResultBlock, URLSource
 
 from commonplace import Scope
 from commonplace.agents import MemorySource, acquire_memory, hinting_init, in_session, to_scope
-from commonplace.ports import Address, Blob, Checkpoint, Checkpoints
+from commonplace.ports import Address, Blob, Checkpoint
 
-T = TypeVar("T")
 _PREFIX = "commonplace://offloaded/session:"  # a URL would lose a part that is empty
 _CHANNEL = "data"
 _JSON, _BYTES = "agentscope/json", "agentscope/bytes"
@@ -76,7 +74,9 @@ class CommonplaceOffloader:
         """Read what was kept, as it was kept; None for a reference that this user does not have."""
         session, _, key = reference.removeprefix(_PREFIX).partition("/")
         thread = _thread(in_session(self._owner, unquote(session)))
-        state = await self._run(lambda checkpoints: checkpoints.read(thread, "", key))
+        state = await self._memory.on_checkpoints(
+            lambda checkpoints: checkpoints.read(thread, "", key)
+        )
         return None if state is None else state.values[_CHANNEL].data
 
     async def read_offloaded(self, reference: str, offset: int = 0) -> str:
@@ -102,15 +102,13 @@ class CommonplaceOffloader:
             blob = Blob(type=kind, data=b"")
             head = Checkpoint(address=address, body=blob, metadata=blob, versions={_CHANNEL: key})
             values = {(_CHANNEL, key): Blob(type=kind, data=data)}
-            await self._run(lambda checkpoints: checkpoints.put(head, values, scope))
+            await self._memory.on_checkpoints(
+                lambda checkpoints: checkpoints.put(head, values, scope)
+            )
         except Exception:
             _log.warning("What an agent took out of its context was not kept", exc_info=True)
             return ""
         return f"{_PREFIX}{quote(session_id, safe='')}/{key}"
-
-    async def _run(self, call: Callable[[Checkpoints], T]) -> T:
-        memory = await self._memory.aget()
-        return await memory.admin.run(lambda: call(memory.admin.checkpoints))
 
 
 def _thread(scope: Scope) -> str:

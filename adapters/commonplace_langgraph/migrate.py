@@ -32,7 +32,7 @@ from langgraph.store.base import PutOp
 from commonplace import InvalidRecordError, Memory, Record, Scope
 from commonplace.admin import ImportedRecord, ImportTally, import_records
 from commonplace.agents import check_memory, to_scope
-from commonplace.ports import Address, Checkpoints, Selection, TaskWrite
+from commonplace.ports import Address, Checkpoints, Selection, TaskWrite, iterate_checkpoints
 
 from .checkpoint_codec import encode_checkpoint
 from .import_sources import At, CheckpointRow, ImportSource, ItemRow, Writes, open_source
@@ -44,7 +44,6 @@ CHECKPOINTS, WRITES, ITEMS = "checkpoints", "pending writes", "items"
 PLAIN: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=ormsgpack.Ext)
 """Reads objects as the bytes they were serialized to, and writes these again."""
 
-_PAGE = 500
 _BATCH = 64
 _UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError)  # of what a serializer reads
 _NUMBER = re.compile(r"\.\d+$")  # behind the path of a field that has several texts
@@ -153,15 +152,8 @@ class _ThreadImport:
             self._write(at, writes, None)
 
     def _known(self) -> set[At]:
-        found: set[At] = set()
-        after: Address | None = None
-        while True:
-            selection = Selection(thread=self._thread)
-            page = self._checkpoints.page(selection, limit=_PAGE, after=after)
-            found.update((row.address.namespace, row.address.id) for row in page)
-            if len(page) < _PAGE:
-                return found
-            after = page[-1].address
+        rows = iterate_checkpoints(self._checkpoints, Selection(thread=self._thread))
+        return {(row.address.namespace, row.address.id) for row in rows}
 
     def _import(self, at: At, given: CheckpointRow, writes: list[TaskWrite] | None) -> None:
         """Import a checkpoint with its writes; only note its values if `writes` is None."""

@@ -7,8 +7,8 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.memory import Session, SessionSettings
@@ -22,11 +22,10 @@ from commonplace.agents import (
     in_session,
     to_scope,
 )
-from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, iterate_checkpoints
 
 from .turn_owner import Id
 
-T = TypeVar("T")
 _BLOB_TYPE = "openai-agents/json"
 _DIGITS = 20
 _PAGE_SIZE = 256
@@ -75,33 +74,26 @@ class CommonplaceSession(Session):
         """Return the latest items, oldest first: `limit`, or as many as the settings say."""
         settings = self.session_settings
         most = settings.limit if limit is None and settings is not None else limit
-        return await self._run(lambda checkpoints: self._read(checkpoints, most))
+        return await self._memory.on_checkpoints(self._read, most)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all or none; a `TypeError` if JSON cannot hold one."""
         check_list("items", items, "input items")
         if items:
             data, at = _encode(items), time.time_ns()
-            await self._run(lambda checkpoints: self._append(checkpoints, data, at))
+            await self._memory.on_checkpoints(self._append, data, at)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the latest item and return it; None if there is none."""
-        return await self._run(self._pop)
+        return await self._memory.on_checkpoints(self._pop)
 
     async def clear_session(self) -> None:
         """Remove all items."""
-        await self._run(lambda checkpoints: checkpoints.delete([self._thread]))
-
-    async def _run(self, work: Callable[[Checkpoints], T]) -> T:
-        admin = (await self._memory.aget()).admin
-        return await admin.run(work, admin.checkpoints)
+        await self._memory.on_checkpoints(lambda checkpoints: checkpoints.delete([self._thread]))
 
     def _rows(self, checkpoints: Checkpoints, size: int) -> Iterator[Checkpoint]:
         """Iterate over the rows, latest first, reading `size` at a time."""
-        after: Address | None = None
-        while page := checkpoints.page(Selection(thread=self._thread), limit=size, after=after):
-            yield from page
-            after = page[-1].address
+        return iterate_checkpoints(checkpoints, Selection(thread=self._thread), page_size=size)
 
     def _read(self, checkpoints: Checkpoints, limit: int | None) -> list[TResponseInputItem]:
         items: list[TResponseInputItem] = []

@@ -14,14 +14,13 @@ from strands.types.exceptions import StorageError
 
 from commonplace import CommonplaceError, Scope
 from commonplace.agents import MemorySource, acquire_memory, hinting_init, in_session
-from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, iterate_checkpoints
 
 from .turn_owner import Id, required_scope
 
 _NAMESPACE = "strands-storage"
 _BLOB_TYPE = "strands/bytes"
 _CHANNEL = "data"
-_PAGE_SIZE = 1000
 _OF_SESSION = re.compile(r"(?:^|/)([^/]+)/scopes/(?:agent|multiAgent)/")
 
 T = TypeVar("T")
@@ -146,12 +145,9 @@ class CommonplaceStorage:
 
     def _list(self, checkpoints: Checkpoints, prefix: str) -> builtins.list[str]:
         selection = Selection(namespace=self._namespace, before=_successor(prefix))
-        keys: set[str] = set()
-        after: Address | None = Address(thread="", namespace="", id=prefix)
-        while after is not None:
-            page = checkpoints.page(selection, limit=_PAGE_SIZE, after=after, is_ascending=True)
-            keys.update(checkpoint.address.id for checkpoint in page)
-            after = page[-1].address if len(page) == _PAGE_SIZE else None
+        first = Address(thread="", namespace="", id=prefix)
+        rows = iterate_checkpoints(checkpoints, selection, after=first, is_ascending=True)
+        keys = {row.address.id for row in rows}
         return sorted(key for key in keys if key.startswith(prefix))
 
 

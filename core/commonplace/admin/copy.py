@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from ..errors import CannotMoveError
 from ..memory import Memory
-from ..ports.checkpoints import Address, Blob, Checkpoints, Selection, State
+from ..ports.checkpoints import (
+    Address,
+    Blob,
+    Checkpoints,
+    Selection,
+    State,
+    iterate_checkpoints,
+)
 from ..ports.engines import GraphStore
 from ..ports.snapshot_rows import SnapshotRow
 from .backfill import (
@@ -27,7 +34,6 @@ from .serialization import TABLES, table_of, to_line
 
 BATCH = 250
 _CHECKPOINTS_BATCH = 100
-_PAGE = 1000
 _FLUSH_SECONDS = 60.0
 _NOTE = "copy"
 
@@ -230,10 +236,7 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
 
 
 def _count_checkpoints(checkpoints: Checkpoints) -> int:
-    count, after = 0, None
-    while page := checkpoints.page(Selection(), limit=_PAGE, after=after):
-        count, after = count + len(page), page[-1].address
-    return count
+    return sum(1 for _ in iterate_checkpoints(checkpoints, Selection()))
 
 
 def _copy_checkpoints(

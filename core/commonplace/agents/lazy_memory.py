@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within, start_call
@@ -20,11 +20,14 @@ from .turns import OpenTurns, WaitingWrites
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
     from ..memory import Memory
+    from ..ports.checkpoints import Checkpoints
     from ..ports.models import ChatModel, Embedder
 
 MemorySource: TypeAlias = "Memory | str | os.PathLike[str] | None"
 """An open memory, the path of its folder, or None for the environment's location."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
 MAX_IDLE = 8
 _CLOSE_SECONDS = 10.0  # for turns that wait in memory
 
@@ -108,6 +111,13 @@ class LazyMemory:
             return self.given
         opening = self.start()
         return opening.result() if opening.done() else await asyncio.wrap_future(opening)
+
+    async def on_checkpoints(
+        self, call: Callable[Concatenate["Checkpoints", P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call a blocking function with the checkpoints of the memory, on one of its threads."""
+        admin = (await self.aget()).admin
+        return await admin.run(call, admin.checkpoints, *args, **kwargs)
 
     def prepare(self) -> None:
         """Begin to open the memory and to load its embedder, for `await_open`."""

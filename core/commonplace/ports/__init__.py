@@ -1,7 +1,17 @@
 """Interfaces between the core and its engines and models, and the data they exchange."""
 
 from ..types import TokenEmbedding
-from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
+from .checkpoints import (
+    Address,
+    Blob,
+    Checkpoint,
+    Checkpoints,
+    Selection,
+    State,
+    Step,
+    TaskWrite,
+    iterate_checkpoints,
+)
 from .engines import (
     GraphEngine,
     GraphStore,
@@ -80,4 +90,5 @@ __all__ = [
     "Transactional",
     "VectorIndex",
     "check_meta",
+    "iterate_checkpoints",
 ]

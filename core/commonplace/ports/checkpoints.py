@@ -3,7 +3,7 @@
 The adapter of a framework converts its states to these and back; no engine reads the bytes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -227,3 +227,27 @@ class Checkpoints(Protocol):
 
     def close(self) -> None:
         """Release files and connections; repeating it does nothing."""
+
+
+def iterate_checkpoints(
+    checkpoints: Checkpoints,
+    selection: Selection,
+    *,
+    page_size: int = 256,
+    after: Address | None = None,
+    is_ascending: bool = False,
+) -> Iterator[Checkpoint]:
+    """Iterate over checkpoints in the order of `Checkpoints.page`, reading a page when it is due.
+
+    Args:
+        page_size: how many to read at a time, 1 to 1000.
+        after: where to begin, as in `Checkpoints.page`.
+        is_ascending: smallest first.
+    """
+    while page := checkpoints.page(
+        selection, limit=page_size, after=after, is_ascending=is_ascending
+    ):
+        yield from page
+        if len(page) < page_size:
+            return
+        after = page[-1].address
