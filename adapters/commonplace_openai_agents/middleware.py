@@ -36,6 +36,7 @@ from commonplace.agents import (
 )
 
 from .convert import answer_of, text_of, user_texts
+from .sessions import CommonplaceSession
 from .tools import make_tool
 from .turn_owner import IdSource, NoUserError, scope_of
 
@@ -178,10 +179,13 @@ class MemoryHooks(RunHooks[Any]):
             turn = self._turns[context] = OpenAITurn(scope=scope)
             # What a model asks an agent that is a tool, no user said.
             said = {} if isinstance(context, ToolContext) else user_texts(context.turn_input)
+            given = context.context
+            ids = given.message_ids() if isinstance(given, CommonplaceSession) else {}
             for position, text in said.items():
                 key = (scope.key, position, text)
                 # What failed and is said again is the same message.
-                message_id = self._unanswered.setdefault(key, uuid.uuid4().hex)
+                new_id = ids.get(text) or uuid.uuid4().hex
+                message_id = self._unanswered.setdefault(key, new_id)
                 turn.asked[key] = to_messages(text, "user", "", message_id)
         self._running[id(context.usage), id(agent)] = turn
         return turn

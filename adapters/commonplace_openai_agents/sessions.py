@@ -18,12 +18,14 @@ from commonplace.agents import (
     acquire_memory,
     check_list,
     check_name,
+    hash_id,
     hinting_init,
     in_session,
     to_scope,
 )
 from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, iterate_checkpoints
 
+from .convert import user_texts
 from .turn_owner import Id
 
 _BLOB_TYPE = "openai-agents/json"
@@ -68,20 +70,31 @@ class CommonplaceSession(Session):
         self._memory = acquire_memory(self, memory)
         self.session_id: str = session_id
         self.user_id: Id = user_id
+        self._seen: list[tuple[TResponseInputItem, str]] = []  # with the names of their rows
         self.session_settings: SessionSettings | None = SessionSettings().resolve(session_settings)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the latest items, oldest first: `limit`, or as many as the settings say."""
         settings = self.session_settings
         most = settings.limit if limit is None and settings is not None else limit
-        return await self._memory.on_checkpoints(self._read, most)
+        self._seen = await self._memory.on_checkpoints(self._read, most)
+        return [item for item, _ in self._seen]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all or none; a `TypeError` if JSON cannot hold one."""
         check_list("items", items, "input items")
         if items:
             data, at = _encode(items), time.time_ns()
-            await self._memory.on_checkpoints(self._append, data, at)
+            name = await self._memory.on_checkpoints(self._append, data, at)
+            self._seen += [(item, name) for item in items]
+
+    def message_ids(self) -> dict[str, str]:
+        """Return the id of each text that the user said since the last answer.
+
+        It is the same to all who read the session, in any process.
+        """
+        texts = user_texts(item for item, _ in self._seen)
+        return {text: hash_id(self._seen[position][1], text) for position, text in texts.items()}
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the latest item and return it; None if there is none."""
@@ -95,19 +108,25 @@ class CommonplaceSession(Session):
         """Iterate over the rows, latest first, reading `size` at a time."""
         return iterate_checkpoints(checkpoints, Selection(thread=self._thread), page_size=size)
 
-    def _read(self, checkpoints: Checkpoints, limit: int | None) -> list[TResponseInputItem]:
-        items: list[TResponseInputItem] = []
+    def _read(
+        self, checkpoints: Checkpoints, limit: int | None
+    ) -> list[tuple[TResponseInputItem, str]]:
+        """Read the latest items, oldest first, with the names of their rows."""
+        items: list[tuple[TResponseInputItem, str]] = []
         for row in self._rows(checkpoints, min(limit or _PAGE_SIZE, _PAGE_SIZE)):
             if limit is not None and len(items) >= limit:
                 break
-            items[:0] = json.loads(row.body.data)
+            items[:0] = [(item, row.address.id) for item in json.loads(row.body.data)]
         return items if limit is None else items[max(0, len(items) - limit) :]
 
-    def _append(self, checkpoints: Checkpoints, data: bytes, at: int) -> None:
+    def _append(self, checkpoints: Checkpoints, data: bytes, at: int) -> str:
+        """Write a row behind all others; return its name."""
         latest = next(self._rows(checkpoints, 1), None)
         # Clocks differ: what was there before comes before.
         number = max(at, int(latest.address.id[:_DIGITS]) + 1) if latest else at
-        self._put(checkpoints, f"{number:0{_DIGITS}}-{uuid.uuid4().hex}", data)
+        name = f"{number:0{_DIGITS}}-{uuid.uuid4().hex}"
+        self._put(checkpoints, name, data)
+        return name
 
     def _pop(self, checkpoints: Checkpoints) -> TResponseInputItem | None:
         with _popping:

@@ -1,5 +1,7 @@
 """ADK's memory and session services: stock ones beside ours."""
 
+import asyncio
+
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
@@ -267,6 +269,18 @@ def restarted(s):
     return model.shown, [(o.author, o.content.parts[0].text) for o in one.events], one.state
 
 
+def begun_at_once(s):
+    """Begin a session with two turns at once; tell how many fail, and what is left."""
+    turns = [talk((InMemoryMemoryService(), s._of), text)[0] for text in ("one", "two")]
+
+    async def take():
+        return await asyncio.gather(*turns, return_exceptions=True)
+
+    failed = [one for one in s.run(take()) if isinstance(one, Exception)]
+    s.run(talk((InMemoryMemoryService(), s._of), "again")[0])
+    return len(failed), len(read(s).events)
+
+
 SESSIONS = [
     Case("create_session(app_name, user_id, state, session_id)", created(lambda s, one: [one.id, one.state, one.events])),
     Case("create_session(...) without an id", lambda s: s.create_session(**ALICE).id),
@@ -288,6 +302,8 @@ SESSIONS = [
     Case("delete_session(app_name, user_id, session_id)", created(removed)),
     Case("flush()", created(lambda s, one: s.flush())),
     Case("Runner(session_service=...): two turns, output_key", restarted),
+    Case("Runner(auto_create_session=True): two first turns at once", begun_at_once,
+         "one raises, mostly `AlreadyExistsError`, as with `DatabaseSessionService`; run it again"),
     Case('create_session(user_id="*")', lambda s: s.create_session(app_name="app", user_id="*").user_id,
          "`InvalidScopeError`, a `ValueError`: `*` is no user"),
 ]  # fmt: skip

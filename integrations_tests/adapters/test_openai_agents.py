@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import sys
 from types import SimpleNamespace
@@ -250,6 +251,32 @@ async def test_a_turn_that_fails_and_is_tried_again_is_stored_once(memory):
     await run(hooks, agent_of(hooks), "Are you there?", session=session, context=session)
     own = told(memory, Scope(user_id="alice", session_id="s"))
     assert own == ["My dog is Rex.", "Are you there?", "All right."]
+
+
+async def test_what_another_process_was_told_in_a_session_is_stored_once(memory):
+    def begin():  # as another process does, or one that starts again
+        return MemoryHooks(memory), CommonplaceSession("s", memory, user_id="alice")
+
+    class Slow(Scripted):
+        """While it answers, others use the session."""
+
+        async def get_response(self, *args, **kwargs):
+            for said, answer in (("My dog is Rex.", ConnectionError("away")), ("And you?", "Hm.")):
+                hooks, session = begin()
+                with contextlib.suppress(ConnectionError):
+                    await run(
+                        hooks, agent_of(hooks, answer), said, session=session, context=session
+                    )
+            return await super().get_response(*args, **kwargs)
+
+    for answer in ("Nice.", "Again."):
+        hooks, session = begin()
+        agent = agent_of(hooks)
+        agent.model = Slow(answer)
+        await run(hooks, agent, "My cat is Miso.", session=session, context=session)
+    own = sorted(told(memory, Scope(user_id="alice", session_id="s")))
+    twice = ["And you?", "Hm.", "My cat is Miso.", "My dog is Rex."] * 2
+    assert own == sorted([*twice, "Nice.", "Again."])
 
 
 async def test_no_answer_is_stored_that_no_model_gave(memory):
