@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,45 @@ def test_what_is_told_in_one_session_is_shown_in_the_next(tmp_path: Path):
     assert "ship.sh wants the VPN, key [redacted" in kept
     assert "AKIAIOSFODNN7EXAMPLE" not in kept
     assert sorted(path.name for path in tmp_path.iterdir()) == [".commonplace", "one.jsonl"]
+
+
+async def test_why_finds_each_memory_that_a_note_showed_and_where_it_comes_from(tmp_path: Path):
+    pytest.importorskip("mcp")
+    from mcp_client import over_stdio
+
+    shop, asked, note = tmp_path / "shop", "How do we deploy?", {}
+    owner = Scope(user_id="ann", agent_id=str(shop))
+    with Memory.open(str(tmp_path / ".commonplace")) as memory:
+        for session, prompt in (
+            ("one", "Our deploy script is deploy/ship.sh and it needs the VPN."),
+            ("one", "We also deploy the tax service with make tax."),
+            ("one", "We also deploy the mail service with make mail."),
+            ("one", "We also deploy the log service with make log."),
+            ("one", "Correction: the deploy script is deploy/push.sh now, not ship.sh."),
+            ("two", asked),
+        ):
+            event = {"hook_event_name": "UserPromptSubmit", "session_id": session}
+            note = run_hook({**event, "prompt": prompt}, memory, owner)
+    text = note["hookSpecificOutput"]["additionalContext"]
+    shown = dict(re.findall(r"^- \[(\w+)\] \[.*?\] (.+)$", text, re.MULTILINE))
+    steps = (PLUGIN / "commands" / "why.md").read_text("utf-8")
+    limit = int(re.search(r"`search_memory`.* the limit (\d+)", steps)[1])
+
+    env = {"HOME": str(tmp_path), "CLAUDE_PROJECT_DIR": str(shop), "LOGNAME": "ann"}
+    async with over_stdio("--project", env=env) as client:
+        found = (await client.call("search_memory", query=asked, limit=limit))["memories"]
+        told_of = {one["id"]: one for one in found}
+        ids = {begin: next(id_ for id_ in told_of if id_.startswith(begin)) for begin in shown}
+        histories = [await client.call("memory_history", memory_id=one) for one in ids.values()]
+    assert len(shown) == 5
+    for (begin, line), history in zip(shown.items(), histories, strict=True):
+        [version] = history["versions"]
+        assert line.endswith(version["text"])
+        memory = told_of[ids[begin]]
+        assert (memory["session"], memory["since"]) == ("one", version["at"])
+        newer = told_of.get(memory["replaced_by"], {"text": ""})["text"]
+        assert newer.startswith("Correction") is line.startswith("(earlier) ")
+    assert any(line.startswith("(earlier) user: Our deploy") for line in shown.values())
 
 
 def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_path: Path):

@@ -4,12 +4,13 @@ They have no slots, which the SDK would take for defaults.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
 from ..agents import shorten
 from ..errors import InvalidRecordError
+from ..retrieval.replacement import LIKELY
 from ..types import Match, Record, Relation, Version, WriteResult
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ class ShownMemory:
         until: when it stopped being true; None if it is still true.
         speaker: who said it, of a turn of a conversation.
         score: the probability, 0..1, that it answers the query; None in a list.
+        replaced_by: the id of a newer one that the search found and that likely tells what holds
+            now in its place.
     """
 
     id: str
@@ -38,6 +41,7 @@ class ShownMemory:
     speaker: str | None = None
     session: str | None = None
     score: float | None = None
+    replaced_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +110,7 @@ class ShownRelations:
 
 def show_matches(matches: Iterable[Match]) -> ShownMemories:
     """Show what a search found, best first."""
-    return ShownMemories(
-        memories=[
-            _show(match.record, match.excerpt, min(max(match.score, 0.0), 1.0)) for match in matches
-        ]
-    )
+    return ShownMemories(memories=[_show_match(match) for match in matches])
 
 
 def show_records(records: Iterable[Record], cursor: str | None) -> ShownMemories:
@@ -153,6 +153,13 @@ def show_relations(relations: Sequence[Relation], limit: int, cursor: str | None
         for one in page
     ]  # fmt: skip
     return ShownRelations(relations=shown, cursor=following)
+
+
+def _show_match(match: Match) -> ShownMemory:
+    shown = _show(match.record, match.excerpt, min(max(match.score, 0.0), 1.0))
+    odds = match.replaced_by
+    newest = max(odds, key=odds.__getitem__, default="")
+    return replace(shown, replaced_by=newest) if odds.get(newest, 0.0) >= LIKELY else shown
 
 
 def _show(record: Record, text: str, score: float | None = None) -> ShownMemory:
