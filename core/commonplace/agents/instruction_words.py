@@ -112,6 +112,19 @@ _ENGLISH = tuple(
         rf" *(?:then |please |also )*{_DO}",
     )
 )
+# A question that asks the assistant for what is to hold from now on.
+POLITE = re.compile(
+    rf"{LEAD}(?:could|can|would|will) you (?:(?:(?:please |kindly )?always|please never) (?:"
+    r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in"
+    r" (?!(?:a|the|my|this|that|these|those)\b)"
+    r"|(?:give|show|tell|send|remind|ask|warn|address) me\b"
+    r"|call me (?-i:[A-Z]))"
+    r"|(?:please )?(?:answer|reply|respond|write|speak|talk|(?:give|show|tell|send|call) me)\b"
+    r".*\bfrom now on\W*$)"
+    r"|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以|可以|能否|可否|能)"
+    r"(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我|叫我|称呼我|提醒我)",
+    re.IGNORECASE,
+)
 _LEAD_CHINESE = r"^\W*(?:请|麻烦|拜托|希望|你|以后|都|也|还有|另外|对了|要|[，,])*"
 _NOT_NOW_CHINESE = (
     "(?!.*(?:这次|今晚|明天|暂时|这一次|刚才))(?!.*(?<!第)一[封首篇句段]|.*这[个段篇句])"

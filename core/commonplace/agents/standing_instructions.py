@@ -24,6 +24,7 @@ from .instruction_words import (
     LEAD,
     PLAIN_CHINESE,
     PLAIN_WORDS,
+    POLITE,
     PROGRAMMING,
     asks_for_a_manner,
     ends,
@@ -346,13 +347,14 @@ def _readable(text: str) -> list[str]:
         sentence
         for sentence in (own[start:end].strip() for start, end, _ in sentence_spans(own))
         if len(sentence) <= _MAX_INSTRUCTION
-        and not _QUESTION.search(sentence)
+        and (not _QUESTION.search(sentence) or POLITE.search(sentence))
         and not is_small_talk(sentence)
     ]
 
 
 def _is_standing(sentence: str) -> bool:
     forms = _CHINESE if HAN.search(sentence) else _ENGLISH
+    forms = (*forms, POLITE)
     return asks_for_a_manner(sentence) or any(form.search(sentence) for form in forms)
 
 
