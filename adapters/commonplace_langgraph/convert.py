@@ -133,10 +133,16 @@ def summary_in(messages: Sequence[BaseMessage]) -> str:
 
 
 def user_messages(texts: Sequence[UserText]) -> list[Message]:
-    """Make the messages of a turn without an answer."""
+    """Make the messages of a turn without an answer.
+
+    A text that is there again, as where a model failed and is asked again, is the same message.
+    """
+    said: dict[tuple[str, str], UserText] = {}
+    for text in texts:
+        said.setdefault((text["text"], text["name"]), text)
     return [
         message
-        for text in texts
+        for text in said.values()
         for message in to_messages(
             text["text"], "user", text["name"], _message_id(text["id"], text["text"])
         )

@@ -517,6 +517,18 @@ def test_a_question_that_a_model_failed_at_is_kept_and_stays_in_the_next_turn(
     assert texts() == ["I like tea", "are you there?", "Back."]
 
 
+def test_a_question_that_is_asked_again_after_its_model_failed_is_stored_once(
+    memory, make, model, context, texts
+):
+    script = RuntimeError("down"), RuntimeError("down"), "Back.", "Again."
+    agent = make(model(*script), MemoryMiddleware(memory), checkpointer=InMemorySaver())
+    for said in ("I like tea", "I like tea", "I like tea", "I like tea"):
+        with contextlib.suppress(RuntimeError):
+            agent.invoke(ask(said), thread(), context=context("alice"))
+
+    assert texts() == ["I like tea", "Back.", "I like tea", "Again."]
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_failing_memory_is_logged_once_a_kind_and_the_answer_comes(
     broken, make, model, context, caplog, is_async
