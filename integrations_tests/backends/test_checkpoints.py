@@ -11,7 +11,7 @@ import pytest
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
 from commonplace.backends.sqlite.connection import SqliteConnection, create_tables
 from commonplace.backends.sqlite.salvage import salvage
-from commonplace.ports.checkpoints import Selection
+from commonplace.ports.checkpoints import Selection, iterate_checkpoints
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
@@ -37,6 +37,20 @@ class TestSqliteCheckpoints(CheckpointsContract, RetentionContract):
     @pytest.fixture
     def checkpoints(self, file: SqliteConnection) -> SqliteCheckpoints:
         return SqliteCheckpoints(file)
+
+    @pytest.mark.parametrize("is_ascending", [False, True])
+    def test_checkpoints_are_iterated_over_in_pages_of_any_size(
+        self, checkpoints: SqliteCheckpoints, is_ascending: bool
+    ):
+        for name in "12345":
+            checkpoints.put(step(name), {}, ALICE)
+        whole = checkpoints.page(Selection(), limit=9, is_ascending=is_ascending)
+        for size in (1, 2, 5, 9):
+            for after, rest in ((None, whole), (whole[1].address, whole[2:])):
+                rows = iterate_checkpoints(
+                    checkpoints, Selection(), page_size=size, after=after, is_ascending=is_ascending
+                )
+                assert [*rows] == rest
 
 
 @each_kind_of_scope

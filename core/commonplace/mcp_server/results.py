@@ -157,9 +157,9 @@ def show_relations(relations: Sequence[Relation], limit: int, cursor: str | None
 
 def _show_match(match: Match) -> ShownMemory:
     shown = _show(match.record, match.excerpt, min(max(match.score, 0.0), 1.0))
-    odds = match.replaced_by
-    newest = max(odds, key=odds.__getitem__, default="")
-    return replace(shown, replaced_by=newest) if odds.get(newest, 0.0) >= LIKELY else shown
+    newest = max(match.replaced_by, key=match.replaced_by.__getitem__, default="")
+    is_replaced = match.replaced_by.get(newest, 0.0) >= LIKELY
+    return replace(shown, replaced_by=newest if is_replaced else None)
 
 
 def _show(record: Record, text: str, score: float | None = None) -> ShownMemory:
