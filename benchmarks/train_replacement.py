@@ -32,9 +32,10 @@ from rich.table import Table
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from commonplace.passages import is_short
 from commonplace.retrieval import replacement
 from commonplace.retrieval.calibration import Calibration
-from commonplace.retrieval.replacement import LONGEST, PAIR_FEATURES, Statement
+from commonplace.retrieval.replacement import PAIR_FEATURES, Statement
 
 PAIRS = Path(__file__).with_name("corrections.toml")
 WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
@@ -94,7 +95,7 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
             evidence.record_id(session.scope, one): one.text
             for session in case.sessions
             for one in session.contents
-            if len(one.text) <= LONGEST
+            if is_short(one.text)
         }
         ids, vectors = [*texts], scoring.vectors(model, [*texts.values()], "document")
         for question in case.questions:

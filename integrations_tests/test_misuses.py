@@ -155,6 +155,7 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
         "get_many": {"record_ids": [record_id], "scope": ALICE}, "history": about,
         "get_excerpts": {"record_ids": [record_id], "scope": ALICE},
         "outdated_turns": {"record_ids": [record_id], "scope": ALICE},
+        "statements": {"records": []},
         "list_users": {"namespace": ["x"]}, "scope_of": {"record_id": record_id},
         "follow": {"write": WriteResult(operation="x", pending=True), "on_failed": print},
         "before_close": {"call": print}, "was_forgotten": {"scope": ALICE, "since": NOW},

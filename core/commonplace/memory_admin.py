@@ -16,13 +16,12 @@ from .ports.checkpoints import Checkpoints
 from .ports.snapshot_rows import FenceRow
 from .ports.stores import version_at
 from .retrieval.decay import RetentionLimits, records_over_limits
-from .retrieval.personal import is_personal
-from .retrieval.replacement import last_of, to_statement
 from .runtime import Runtime
 from .settings import Settings
 from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds, now
 from .validation import (
     check_callable,
+    check_collection,
     check_flag,
     check_ids,
     check_name,
@@ -174,7 +173,14 @@ class MemoryAdmin:
             new address, else its own id. With the default embedder, turns that only react, ask or
             give a task are left out.
         """
+        # With numpy, which only importing this does not need.
+        from .retrieval.personal import is_personal
+        from .retrieval.replacement import last_of, to_statement
+
         self._check_open()
+        for one in check_collection("records", records, "records"):
+            if not isinstance(one, Record):
+                raise InvalidRecordError(field="records", value=one, reason="must be a record")
         vectors = self._runtime.engines.index.vectors(records)
         calibration = self._runtime.calibration
 

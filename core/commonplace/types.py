@@ -502,6 +502,10 @@ def split_key(key: str) -> tuple[str, str]:
     return predicate, identity
 
 
+LIKELY = 0.5
+"""Likelihood in `Match.replaced_by` from which on a record counts as replaced."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A record that a search found.

@@ -11,7 +11,8 @@ import pytest
 from commonplace import Memory, Message, Scope
 from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.retrieval.calibration import Calibration
-from commonplace.retrieval.replacement import FAR, LIKELY, Statement, likelihoods, pairs
+from commonplace.retrieval.replacement import FAR, Statement, likelihoods, pairs
+from commonplace.types import LIKELY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAIRS = tomllib.loads(

@@ -14,7 +14,6 @@ from typing import Literal
 from ..errors import InvalidRecordError
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.replacement import LIKELY
 from ..retrieval.statement_words import asks_before, asks_first
 from ..retrieval.utterance_kinds import (
     contains,
@@ -24,7 +23,7 @@ from ..retrieval.utterance_kinds import (
     statements,
 )
 from ..sans_io import Call, Plan, call
-from ..types import Kind, Match, Page, Record, Scope, SessionPage
+from ..types import LIKELY, Kind, Match, Page, Record, Scope, SessionPage
 from .framework_values import clean, is_visible
 from .note import EARLIER, is_earlier
 from .policy import Policy

@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 
 from ..errors import RecordNotFoundError
 from ..retrieval.lexical import has_cjk, vocabulary
-from ..retrieval.replacement import LIKELY
 from ..retrieval.statement_words import change_words, subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
-from ..types import Match, Record, Scope
+from ..types import LIKELY, Match, Record, Scope
 from .policy import WRITE_PATIENCE, Policy
 from .recall import search_scope, to_query
 

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ..agents import shorten
 from ..errors import InvalidRecordError
-from ..retrieval.replacement import LIKELY
-from ..types import Match, Record, Relation, Version, WriteResult
+from ..types import LIKELY, Match, Record, Relation, Version, WriteResult
 
 T = TypeVar("T")
 MAX_TEXT = 500

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types import Record
+from ..passages import is_short
+from ..types import LIKELY, Record
 from .calibration import Calibration
 from .lexical import CJK, vocabulary
 from .slots import slots_in
@@ -35,12 +36,8 @@ from .statement_words import (
 )
 from .utterance_kinds import statements
 
-LONGEST = 400
-"""Characters of a statement at most: longer texts tell of several matters, and are left alone."""
 FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
-LIKELY = 0.5
-"""Likelihood from which on a statement counts as replaced."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _LEAST = -4.5
 """Least logit without what the words add: of those replaced, 98 of 100 have more."""
@@ -105,9 +102,13 @@ def to_statement(record: Record) -> Statement:
 
 
 def _may_be_replaced_by(older: Statement, newer: Statement) -> bool:
-    """Tell whether a statement is newer than another, short, and by whom may correct it."""
+    """Tell whether a statement is newer than another, and by whom may correct it.
+
+    Long texts tell of several matters, and are left alone.
+    """
     return (
-        max(len(newer.text), len(older.text)) <= LONGEST
+        is_short(newer.text)
+        and is_short(older.text)
         and older.trust <= newer.trust
         and _is_newer(newer, older)
         and _are_of_one(older, newer)
@@ -368,7 +369,8 @@ def _may(
     if added is None:
         worth = np.zeros_like(found)
         worth[:, older] = True
-        return found & worth
+        found &= worth
+        return found
     weights, offset = _weights("with_vectors")
     of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
     found &= added + of_near * nearness + of_gain * gain + offset >= _LEAST
