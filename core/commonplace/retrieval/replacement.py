@@ -40,7 +40,7 @@ FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _LEAST = -4.5
-"""Least logit without what the words add: of those replaced, 98 of 100 have more."""
+"""Least logit without what the words add: of those replaced, 99 of 100 have more."""
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
