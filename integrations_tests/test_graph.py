@@ -325,19 +325,19 @@ def test_what_was_recalled_outlives_what_was_not(tmp_path: Path) -> None:
         for text in texts:
             memory.add(text, ALICE)
         age(memory, old)
-        memory.search(texts[2], ALICE, top_k=1)
+        memory.search(texts[3], ALICE, top_k=1)
     with open_memory(tmp_path, settings=FADING) as memory:
         gone = memory.admin.prune(ALICE, keep=1)
         idle = memory.admin.prune(ALICE, unused_for=timedelta(days=1))
         strongest, *others = memory.search("friend", ALICE)
 
-        assert strongest.record.text == texts[2]
+        assert strongest.record.text == texts[3]
         assert all(strongest.score_details["decay"] > one.score_details["decay"] for one in others)
-        assert {one.text for one in gone} == {one.text for one in idle} == {*texts} - {texts[2]}
+        assert {one.text for one in gone} == {one.text for one in idle} == {*texts} - {texts[3]}
         assert len(live(memory)) == 4
         assert len(memory.admin.prune(ALICE, keep=1, dry_run=False)) == 3
-        assert live(memory) == [texts[2]]
-        assert found(memory, "friend") == [texts[2]]
+        assert live(memory) == [texts[3]]
+        assert found(memory, "friend") == [texts[3]]
 
 
 def age(memory: Memory, at: datetime) -> None:

@@ -18,7 +18,7 @@ from commonplace.testing.fakes import HashEmbedder
 from .isolation.owners import OWNERS, USERS, canary, make_filter, owners_in
 from .isolation.play import OPENING, cases, functions, play
 
-OPERATIONS = 10_000  # of each of four memories; any of the leaks below is seen in 1,200
+OPERATIONS = 12_500  # of each of four memories; any of the leaks below is seen in 1,200
 # Functions of a memory that have no async version.
 NOT_AWAITED = {"admin", "embedder", "location", "session"}
 DEPTH = 6

@@ -307,6 +307,15 @@ class MemoryCalls(Calls):
             mine = owner is not None and reader.covers(owner)
             self._sightings.expect("outdated_turns", mine, (reader, one, owner))
 
+    def do_statements(self) -> None:
+        """Ask which of the reader's records state something: the answer names those alone."""
+        reader = self._owner()
+        page = self.ask("list", None, reader, limit=20)
+        records = page.records if page else []
+        told = self.ask("statements", None, records) or {}
+        named = {*told, *told.values()}
+        self._sightings.expect("statements", named <= {one.id for one in records}, (reader, named))
+
     def do_dead_letters(self) -> None:
         """Read somebody's dead letters, or for an operator everybody's."""
         reader = self._owner()

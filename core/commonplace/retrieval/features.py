@@ -517,27 +517,34 @@ class CandidateArrays:
         return found
 
     @cached_property
-    def replaced(self) -> Floats:
-        """How likely a newer statement replaces each, where the question does not name its value.
+    def _replacing(self) -> list[tuple[int, int, float]]:
+        """The same where the question does not name the older value, which it then asks for.
 
         "What did I say of Paris?" asks for what "I moved to Lyon." has replaced.
         """
-        found = np.zeros(len(self.records))
         asked = set(_LETTERS.findall(self._question.casefold()))
-        for old, newer in self.replaced_by.items():
-            for new, likelihood in newer.items():
-                pair = self._pairs[old, new]
-                if asked & pair.older.values <= pair.newer.values:
-                    found[old] = max(found[old], likelihood)
+
+        def is_named(old: int, new: int) -> bool:
+            pair = self._pairs[old, new]
+            return not asked & pair.older.values <= pair.newer.values
+
+        each = ((old, *one) for old, newer in self.replaced_by.items() for one in newer.items())
+        return [(old, new, odds) for old, new, odds in each if not is_named(old, new)]
+
+    @cached_property
+    def replaced(self) -> Floats:
+        """How likely a newer statement replaces each."""
+        found = np.zeros(len(self.records))
+        for old, _, odds in self._replacing:
+            found[old] = max(found[old], odds)
         return found
 
     @cached_property
     def replaces(self) -> Floats:
         """How likely each replaces one of the best statements, and holds."""
         found = np.zeros(len(self.records))
-        for newer in self.replaced_by.values():
-            for new, likelihood in newer.items():
-                found[new] = max(found[new], likelihood)
+        for _, new, odds in self._replacing:
+            found[new] = max(found[new], odds)
         held: Floats = found * (1 - self.replaced)
         return held
 
