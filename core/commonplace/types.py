@@ -518,7 +518,7 @@ class Match:
             to the score.
         excerpt: the passage of the text that fits best; of a text up to some 400 characters, all.
         replaced_by: ids of newer matches that may tell what holds now in its place, and how likely
-            each does, 0..1. Looked for among the best eight; empty elsewhere, and by similarity.
+            each does, 0..1. Looked for of the best eight alone, among all; empty by similarity.
     """
 
     record: Record
@@ -535,6 +535,12 @@ class Match:
     def text(self) -> str:
         """Text of the record."""
         return self.record.text
+
+    @property
+    def replacement(self) -> str | None:
+        """Id of the newer match that most likely took its place; None if none likely did."""
+        newest = max(self.replaced_by, key=self.replaced_by.__getitem__, default="")
+        return newest if self.replaced_by.get(newest, 0.0) >= LIKELY else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from ..retrieval.utterance_kinds import (
     statements,
 )
 from ..sans_io import Call, Plan, call
-from ..types import LIKELY, Kind, Match, Page, Record, Scope, SessionPage
+from ..types import Kind, Match, Page, Record, Scope, SessionPage
 from .framework_values import clean, is_visible
 from .note import EARLIER, is_earlier
 from .policy import Policy
@@ -289,9 +289,9 @@ def _choose(
     if best < ENOUGH:
         return []
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
-    rules.update((one.record.id, "superseded") for one in near if _is_replaced(one))
+    rules.update((one.record.id, "superseded") for one in near if one.replacement)
     if asks_before(query) or asks_first(query):
-        found = [_as_earlier(one) if _is_replaced(one) else one for one in near]
+        found = [_as_earlier(one) if one.replacement else one for one in near]
         return _facts_first(_without_sources(found)[:top_k])
     found = _newer_first(near, told, top_k)
     return _facts_first(_within_room(_without_sources(found), top_k))
@@ -390,7 +390,7 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
         if older.replaced_by.get(newest, 0.0) < least:
             continue
         at = ids.index(older.record.id)
-        if _is_replaced(older):
+        if older.replacement:
             found[at] = _as_earlier(older)
         elif at + 1 == most:
             continue
@@ -399,10 +399,6 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
         elif newest in ids and (place := ids.index(newest)) > at:
             found.insert(at, found.pop(place))
     return found
-
-
-def _is_replaced(match: Match) -> bool:
-    return max(match.replaced_by.values(), default=0.0) >= LIKELY
 
 
 def _within_room(matches: Sequence[Match], most: int) -> list[Match]:

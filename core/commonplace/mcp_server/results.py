@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..agents import shorten
 from ..errors import InvalidRecordError
-from ..types import LIKELY, Match, Record, Relation, Version, WriteResult
+from ..types import Match, Record, Relation, Version, WriteResult
 
 T = TypeVar("T")
 MAX_TEXT = 500
@@ -156,9 +156,7 @@ def show_relations(relations: Sequence[Relation], limit: int, cursor: str | None
 
 def _show_match(match: Match) -> ShownMemory:
     shown = _show(match.record, match.excerpt, min(max(match.score, 0.0), 1.0))
-    newest = max(match.replaced_by, key=match.replaced_by.__getitem__, default="")
-    is_replaced = match.replaced_by.get(newest, 0.0) >= LIKELY
-    return replace(shown, replaced_by=newest if is_replaced else None)
+    return replace(shown, replaced_by=match.replacement)
 
 
 def _show(record: Record, text: str, score: float | None = None) -> ShownMemory:
