@@ -8,12 +8,12 @@ were judged by hand, and writes `replacement.json` and `replacement.npy`.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from .statement_words import (
     NOW,
     PAST,
     SELF,
+    Words,
     matter_words,
     subject,
     values_in,
@@ -44,9 +45,9 @@ _LEAST = -4.5
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
-_ADDS = re.compile(
-    r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
-    r"|又|也|还(?!给|清)|另|二|も"
+_ADDS = Words(
+    r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b",
+    r"又|也|还(?!给|清)|另|二|も",
 )
 _ABBREVIATED = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. ")
 _DIGIT = re.compile(r"\d")
@@ -168,22 +169,20 @@ class _Told:
 
     Attributes:
         small: its text in small letters.
-        owners: whom its sentences are about; "" for the user.
+        sentences: whom each of them is about, "" for the user, and it in small letters.
         words: that tell its matter.
         values: names, numbers and addresses in it.
         longest: the words of its longest sentence.
-        slots: what of whom they fill, and whether they say that it changed.
         is_unreal: it tells of the past or of a wish.
         closes: it says that something is over. goes_on: that something is another way now.
         adds: it tells of one more. has_digits: there is a number in it.
     """
 
     small: str
-    owners: frozenset[str]
+    sentences: tuple[tuple[str, str], ...]
     words: frozenset[str]
     values: frozenset[str]
     longest: tuple[str, ...]
-    slots: Mapping[tuple[str, str, str], bool]
     is_unreal: bool
     closes: bool
     goes_on: bool
@@ -191,8 +190,7 @@ class _Told:
     has_digits: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A newer statement and an older one, for a question.
 
     Attributes:
@@ -200,7 +198,7 @@ class Pair:
         gain: by how much the newer one is nearer to the question.
         asked: words of the question that tell its matter.
         is_named: both are turns of a named speaker.
-        shared: words of both that tell their matter.
+        fills: both fill one slot of one person. changes: the newer one says that it changed.
         beginning: share of the words of the longest sentences that begin both. matching: that
             begin or end both.
         of_vectors: what their vectors add; None without.
@@ -212,36 +210,44 @@ class Pair:
     gain: float
     asked: frozenset[str]
     is_named: bool
-    shared: frozenset[str]
+    fills: bool
+    changes: bool
     beginning: float
     matching: float
     of_vectors: float | None = None
 
 
-PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
-    "nearness": lambda p: p.nearness,
-    "gain": lambda p: p.gain,
-    # A speaker's name is embedded with each turn, which makes them nearer.
-    "named": lambda p: p.is_named,
-    # About what: one slot of one person, one that changed, the same words, those of the question.
-    "slot": lambda p: not p.newer.slots.keys().isdisjoint(p.older.slots),
-    "slot_changes": lambda p: any(p.newer.slots.get(one) for one in p.older.slots),
-    "is_unreal": lambda p: p.newer.is_unreal,
-    "shares": lambda p: bool(p.shared),
-    "shared_words": lambda p: len(p.shared) / max(1, len(p.older.words)),
-    "asked_words": lambda p: len(p.asked & p.newer.words) / max(1, len(p.asked)),
-    # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
-    "begins_alike": lambda p: p.beginning,
-    "loses_asked": lambda p: (
-        p.matching * len(p.asked & p.older.words - p.newer.words) / max(1, len(p.asked))
-    ),
-    "numbers": lambda p: p.newer.has_digits and p.older.has_digits,
-    # What the newer one says of the change.
-    "closes": lambda p: p.newer.closes,
-    "goes_on": lambda p: p.newer.goes_on,
-    "adds": lambda p: p.newer.adds,
-}
-"""The features of a pair, by name."""
+PAIR_FEATURES = (
+    "nearness", "gain", "named", "slot", "slot_changes", "is_unreal", "shares", "shared_words",
+    "asked_words", "begins_alike", "loses_asked", "numbers", "closes", "goes_on", "adds",
+)  # fmt: skip
+"""The names of the features of a pair."""
+
+
+def _features(pair: Pair) -> tuple[float, ...]:
+    newer, older, asked = pair.newer, pair.older, pair.asked
+    shared, told, number = len(newer.words & older.words), asked & newer.words, max(1, len(asked))
+    return (
+        pair.nearness,
+        pair.gain,
+        # A speaker's name is embedded with each turn, which makes them nearer.
+        pair.is_named,
+        # About what: one slot of one person, one that changed, the same words, those asked for.
+        pair.fills,
+        pair.changes,
+        newer.is_unreal,
+        shared > 0,
+        shared / max(1, len(older.words)),
+        len(told) / number,
+        # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
+        pair.beginning,
+        pair.matching * len((asked & older.words) - told) / number,
+        newer.has_digits and older.has_digits,
+        # What the newer one says of the change.
+        newer.closes,
+        newer.goes_on,
+        newer.adds,
+    )
 
 
 def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
@@ -259,8 +265,7 @@ def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
 
 def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
     """Compute the features: a row for each pair, a column for each of `PAIR_FEATURES`."""
-    made = [[compute(one) for compute in PAIR_FEATURES.values()] for one in pairs]
-    return np.array(made, float).reshape(len(pairs), len(PAIR_FEATURES))
+    return np.array(list(map(_features, pairs)), float).reshape(len(pairs), len(PAIR_FEATURES))
 
 
 def pairs(
@@ -290,27 +295,32 @@ def pairs(
     added = None if vectors is None else _added(vectors[older], vectors)
     statement = cache(statement)
     found = {}
-    for row, new in zip(*np.nonzero(_may(older, nearness, gain, added)), strict=True):
-        earlier, later = statement(older[row]), statement(int(new))
+    near = np.nonzero(_may(older, nearness, gain, added))
+    tables = (nearness, gain) if added is None else (nearness, gain, added)
+    numbers = [table[near].tolist() for table in tables]
+    each = zip(np.asarray(older)[near[0]].tolist(), near[1].tolist(), *numbers, strict=True)
+    for old, new, *values in each:
+        earlier, later = statement(old), statement(new)
         if not _may_be_replaced_by(earlier, later):
             continue
-        names = _names_of(earlier) | _names_of(later)
+        names, others = _names_of(earlier), _names_of(later)
+        names = names if names == others else names | others
         one, other = _told(later.text, names), _told(earlier.text, names)
         if _is_of_another(one, other) or _says_again(one, other):
             continue
         beginning, matching = _matching(one.longest, other.longest)
         most = max(1, len(one.longest), len(other.longest))
-        found[int(older[row]), int(new)] = Pair(
-            newer=one,
-            older=other,
-            nearness=float(nearness[row, new]),
-            gain=float(gain[row, new]),
-            asked=asked,
-            is_named=earlier.name is not None and later.name is not None,
-            shared=one.words & other.words,
-            beginning=beginning / most,
-            matching=matching / most,
-            of_vectors=None if added is None else float(added[row, new]),
+        found[old, new] = Pair(
+            one,
+            other,
+            values[0],
+            values[1],
+            asked,
+            earlier.name is not None and later.name is not None,
+            *_slot_of_both(one, other),
+            beginning / most,
+            matching / most,
+            *values[2:],
         )
     return found
 
@@ -372,14 +382,14 @@ def _may(
         found &= worth
         return found
     weights, offset = _weights("with_vectors")
-    of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
+    of_near, of_gain = (weights[PAIR_FEATURES.index(name)] for name in ("nearness", "gain"))
     found &= added + of_near * nearness + of_gain * gain + offset >= _LEAST
     return found
 
 
 def _is_of_another(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one is about a relative or friend whom the older one does not name."""
-    return any(one in KIN and one not in older.small for one in newer.owners)
+    return any(one in KIN and one not in older.small for one, _ in newer.sentences)
 
 
 def _says_again(newer: _Told, older: _Told) -> bool:
@@ -400,6 +410,18 @@ def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     return start, start + end
 
 
+def _slot_of_both(newer: _Told, older: _Told) -> tuple[bool, bool]:
+    """Tell whether both fill one slot of one person, and whether the newer one says it changed."""
+    found = [
+        slots_in(text, slot).get((slot, thing))
+        for owner, sentence in older.sentences
+        for slot, thing in slots_in(sentence)
+        for other, text in newer.sentences
+        if other == owner
+    ]
+    return any(one is not None for one in found), any(found)
+
+
 @lru_cache(maxsize=4_096)
 def _told(text: str, names: frozenset[str]) -> _Told:
     said = statements(_ABBREVIATED.sub(r"\1 ", text)) or (text,)
@@ -407,18 +429,13 @@ def _told(text: str, names: frozenset[str]) -> _Told:
     owners = ["" if one in SELF or one in names else one for one in owners]
     stems = frozenset().union(*map(vocabulary, names))
     small = text.lower()
-    slots: dict[tuple[str, str, str], bool] = {}
-    for owner, sentence in zip(owners, said, strict=True):
-        for slot, changes in slots_in(sentence.lower()).items():
-            slots[owner, *slot] = slots.get((owner, *slot), False) or changes
     longest = max(said, key=len).lower()
     return _Told(
         small=small,
-        owners=frozenset(owners),
+        sentences=tuple(zip(owners, map(str.lower, said), strict=True)),
         words=matter_words(small) - stems,
         values=values_in(text),
         longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
-        slots=slots,
         is_unreal=PAST.search(small) is not None or HOPE.search(small) is not None,
         closes=CLOSE.search(small) is not None,
         goes_on=NOW.search(small) is not None,

@@ -11,7 +11,28 @@ from .lexical import CJK, vocabulary
 
 _LONGEST = 400  # characters of a text that are looked at
 
-CHANGE = re.compile(
+
+class Words:
+    """Pattern of words in several scripts; a text in ASCII is not searched for those of the others.
+
+    Args:
+        latin: alternatives. others: those that no text in ASCII can match.
+    """
+
+    def __init__(self, latin: str, others: str, flags: int = 0) -> None:
+        self._latin = re.compile(latin, flags)
+        self._every = re.compile(f"{latin}|{others}", flags)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Find the first of the words."""
+        return (self._latin if text.isascii() else self._every).search(text)
+
+    def sub(self, by: str, text: str) -> str:
+        """Put something else in the place of all of them."""
+        return (self._latin if text.isascii() else self._every).sub(by, text)
+
+
+CHANGE = Words(
     r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
     r"|after all"
     r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
@@ -22,37 +43,37 @@ CHANGE = re.compile(
     r"|inzwischen|mittlerweile|neuerdings|neue[mnrs]?|ab (?:jetzt|sofort)|stattdessen|nicht mehr"
     r"|verkauft|gekündigt|aufgehört|angefangen|umgestiegen|verschoben|getrennt|geheiratet|befördert"
     r"|geändert|ersetzt|aufgegeben|ya no|dej[éóo]|dejado|en (?:vez|lugar) de|nuev[oa]s?|vend[ií]\w*"
-    r"|empec[eé]|empezado|renunci\w+|actualmente|mudado|cambiado|aplazad\w+|separ(?:é|amos|ado))\b"
-    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
+    r"|empec[eé]|empezado|renunci\w+|actualmente|mudado|cambiado|aplazad\w+|separ(?:é|amos|ado))\b",
+    r"现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
     r"|取消|改签|涨|降"
     r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
     r"|今は|今では|やめ[たまて]|辞め[たまて]|始め[たまて]|変え[たまて]|売っ[たて]|別れ[たまて]|結婚し[たま]"
     r"|代わりに|になりました|になった|引退|延期"
     r"|\b(?:[وف]?(?:الآن|حاليا|أصبح|صار|صرت|انتقل|غير[تن]|بدل[تن]|استبدل|تركت|تركنا|استقل[تن]|بعت"
-    r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b"
+    r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b",
 )
 # That something holds no longer.
-CLOSE = re.compile(
+CLOSE = Words(
     r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave (?:\w+ ){1,3}up"
     r"|nobody|no one|passed away|gave away|gave (?:back|my)|quit|stopped"
     r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
     r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired|used to"
     r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
-    r"|finished with)\b"
-    r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不在[^，。]{1,6}了|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
-    r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
+    r"|finished with)\b",
+    r"卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不在[^，。]{1,6}了|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
+    r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换",
 )
 # That something goes on in another way.
-NOW = re.compile(
+NOW = Words(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
     r"|starting (?:this|next|from|on|\w+day|tomorrow)"
     r"|this (?:term|semester|season)"
     r"|since (?:the|last|this|\w+day|january|february|march|april|may|june|july|august|september"
-    r"|october|november|december))\b"
-    r"|现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
+    r"|october|november|december))\b",
+    r"现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
     r"|転[職校勤]"
-    r"|[り買切]?替え|乗り換え|変わ|早ま"
+    r"|[り買切]?替え|乗り換え|変わ|早ま",
 )
 TIME = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -63,25 +84,25 @@ TIME = re.compile(
 VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
 _FIRST_WORDS = frozenset(["I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"])
 
-PAST = re.compile(
+PAST = Words(
     r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
     r"|teen\w*)"
     r"|before that|previously|formerly|once (?:lived|worked|had)|in my (?:youth|childhood|twenties"
     r"|teens)|as an? (?:student|intern|trainee|boy|girl)|(?<!have )(?<!has )(?<!['’]ve )lived"
-    r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b"
-    r"|曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔"
+    r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b",
+    r"曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔",
 )
-HOPE = re.compile(
+HOPE = Words(
     r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
     r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could"
     r"|should(?!.*\b(?:instead|from now on)\b)|plan(?:s|ning)?|think(?:s|ing)? (?:of|about)"
     r"|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
     r"|maybe|perhaps|possibly|if|about to|going to|(?:i|we|he|she|they|user) will|i['’]ll|we['’]ll"
     r"|almost|nearly|(?<!always )wants?"
-    r"|möchte|vielleicht|quiero|quizás?)\b"
-    r"|(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
+    r"|möchte|vielleicht|quiero|quizás?)\b",
+    r"(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
     r"|希望|准备|或许"
-    r"|差点|たい"
+    r"|差点|たい",
 )
 NEGATED = re.compile(
     r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
@@ -122,34 +143,35 @@ WEAK_CHINESE = frozenset(
     "欢新换改年月日周点时候最用户没叫当住用开做喊两三四五杯个次"
 )
 
-BEFORE = re.compile(
+BEFORE = Words(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
     r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
     r"| (?:that|i|we|he|she|it|the|my|our"
     r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
-    r"|flat|apartment|house|phone|school|password)\b"
-    r"|以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
+    r"|flat|apartment|house|phone|school|password)\b",
+    r"以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
     r"|以前は|前[はに]|昔|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
     re.IGNORECASE,
 )
-FIRST_TIME = re.compile(
+FIRST_TIME = Words(
     r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
     r"|start(?:ed)? out|zuerst"
-    r"|ursprünglich|anfangs|al principio|originalmente|primero)\b"
-    r"|في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始"
+    r"|ursprünglich|anfangs|al principio|originalmente|primero)\b",
+    r"في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始"
     r"|第一[个次份任]|最初は|初めは",
     re.IGNORECASE,
 )
-PAST_TENSE = re.compile(
-    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))"
-    r"|当时|那时|上[周个次]|去年|昨[天晚]|过"
+PAST_TENSE = Words(
+    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))",
+    r"当时|那时|上[周个次]|去年|昨[天晚]|过"
     r"|\b(?:كان|كنت|كنا|كانت|أمس)\b|الماضي|\b(?:ماذا|من|أين|متى|كم) \w{2,}ت\b",
     re.IGNORECASE,
 )
-STATE_QUESTION = re.compile(
+STATE_QUESTION = Words(
     r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
     r"|newest|ist|bin|wohn[et]|arbeitet?|hei(?:ß|ss)[et]|fahre|derzeit|momentan|aktuell\w*|jetzt|es"
-    r"|viv[eo]|trabaj[ao]|tengo|está|actual\w*|ahora)\b|现在|目前|如今|最新|[在是叫住用]"
+    r"|viv[eo]|trabaj[ao]|tengo|está|actual\w*|ahora)\b",
+    r"现在|目前|如今|最新|[在是叫住用]"
     r"|[\u0621-\u064a]",
     re.IGNORECASE,
 )
