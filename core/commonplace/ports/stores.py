@@ -139,7 +139,7 @@ class Query:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # frozen, making the hundred of a search takes four times
 class Hit:
     """A record with its raw scores: `dense` the cosine, `lexical` the weighted term product.
 

@@ -393,7 +393,7 @@ def entity_mentions(text: str) -> list[str]:
     found: dict[str, None] = {}
     words: list[str] = []
     for part in [*_NAME_PARTS.findall(fold(text)), ""]:
-        if part and not re.match(rf"[{CJK}]", part):
+        if part and not _CJK_CHARACTER.match(part):
             words.append(_POSSESSIVE.sub("", part))
             continue
         runs = _runs(words, _MAX_MENTION_WORDS)
@@ -439,9 +439,11 @@ def near_words(asked: Collection[str], words: Iterable[str]) -> dict[str, tuple[
     wanted = [word for word in dict.fromkeys(asked) if len(word) >= _LEAST and word.isalpha()]
     if not wanted:
         return {}
+    initials = {letter for word in wanted for letter in word[:2]}
     by_length: dict[int, list[str]] = defaultdict(list)
     for word in dict.fromkeys(words):
-        by_length[len(word)].append(word)
+        if word[0] in initials:
+            by_length[len(word)].append(word)
     found: dict[str, tuple[str, ...]] = {}
     left = _MOST_PAIRS
     for word in wanted:

@@ -134,13 +134,15 @@ def rank(
     logits = np.clip(np.round(parts.sum(axis=1) + offset, 9), -_MOST, _MOST)
     scores = (1 / (1 + np.exp(-logits))).tolist()
     records = [hit.record for hit in every]
-    ordered = sorted(range(len(every)), key=lambda i: (-logits[i], records[i].id))
+    ids = [one.id for one in records]
+    ordered = [i for _, _, i in sorted(zip((-logits).tolist(), ids, range(len(ids)), strict=True))]
     matches = []
     for best, standing in distinct(records, ordered)[:limit]:
         if scores[best] < threshold:
             break
-        details = dict(zip(FEATURES, parts[best].tolist(), strict=True))
-        details = {name: part for name, part in details.items() if part} | {"offset": offset}
+        each = zip(FEATURES, parts[best].tolist(), strict=True)
+        details = {name: part for name, part in each if part}
+        details["offset"] = offset
         # One of the day that is asked for stands for later ones.
         shown = best if found.dated[best] > found.dated[standing] else standing
         newer = found.replaced_by.get(shown, {})
@@ -150,7 +152,7 @@ def rank(
                 score=scores[best],
                 score_details=details,
                 excerpt=found.excerpts[shown],
-                replaced_by={records[row].id: odds for row, odds in newer.items()},
+                replaced_by={ids[row]: odds for row, odds in newer.items()},
             )
         )
     return matches

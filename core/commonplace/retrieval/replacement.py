@@ -82,17 +82,22 @@ class Statement:
     trust: float = 1.0
 
 
-def to_statement(record: Record) -> Statement:
-    """Return what a record states; a fact that was corrected, from its correction on."""
+def since(record: Record) -> datetime:
+    """Return when a record was told; a fact that was corrected, when that was."""
     moment = record.occurred_at
     if record.kind != "episode" and (later := record.updated_at - record.created_at) > _NO_TIME:
         moment = min(moment, _LATEST - later) + later
+    return moment
+
+
+def to_statement(record: Record) -> Statement:
+    """Return what a record states; a fact that was corrected, from its correction on."""
     role: str | None = record.role
     if record.kind == "episode" and role is None and not record.name:
         role = record.origin  # of a turn that was stored as a text
     return Statement(
         text=record.text,
-        moment=moment,
+        moment=since(record),
         position=record.position,
         kind=record.kind,
         role=role,
@@ -290,11 +295,11 @@ def pairs(
     Returns:
         By the indices of the older and of the newer one.
     """
-    asked = matter_words(question.lower())
     gain = fit - fit[older][:, None]
     added = None if vectors is None else _added(vectors[older], vectors)
     statement = cache(statement)
-    found = {}
+    found: dict[tuple[int, int], Pair] = {}
+    asked: frozenset[str] | None = None
     near = np.nonzero(_may(older, nearness, gain, added))
     tables = (nearness, gain) if added is None else (nearness, gain, added)
     numbers = [table[near].tolist() for table in tables]
@@ -308,6 +313,7 @@ def pairs(
         one, other = _told(later.text, names), _told(earlier.text, names)
         if _is_of_another(one, other) or _says_again(one, other):
             continue
+        asked = matter_words(question.lower()) if asked is None else asked
         beginning, matching = _matching(one.longest, other.longest)
         most = max(1, len(one.longest), len(other.longest))
         found[old, new] = Pair(

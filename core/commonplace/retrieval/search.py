@@ -242,7 +242,10 @@ class Search:
         )
         if decays:
             matches = _decayed(matches, request, self._access_log, self._settings)
-        return [altered(one, record=_with_own_metadata(one.record)) for one in matches]
+        return [
+            altered(one, record=_with_own_metadata(one.record)) if one.record.metadata else one
+            for one in matches
+        ]
 
 
 @dataclass(frozen=True, slots=True)

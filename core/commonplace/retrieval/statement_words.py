@@ -354,7 +354,8 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
     What names nobody is about the user.
     """
     found, words = _read_head(text[:_HEAD])
-    if not asked.isdisjoint(words) or any(_CHINESE.search(one) and one in text for one in asked):
+    chinese = _in_chinese(asked)
+    if not asked.isdisjoint(words) or (chinese and any(one in text for one in chinese)):
         return 1.0
     if found == "me" and speaker:
         found = speaker.lower()
@@ -363,6 +364,11 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
     if found in SELF:
         return 1.0 if asked & SELF else -1.0
     return 1.0 if found in asked else -1.0
+
+
+@lru_cache(maxsize=64)
+def _in_chinese(asked: frozenset[str]) -> list[str]:
+    return [one for one in asked if _CHINESE.search(one)]
 
 
 @lru_cache(maxsize=4_096)

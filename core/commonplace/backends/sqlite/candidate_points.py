@@ -303,12 +303,12 @@ class CandidatePoints:
         """Exact cosine of each candidate with the query."""
         return self.cosines if self.refined is None else self.refined
 
-    def tokens_of(self, chosen: Sequence[int]) -> tuple[TokenRows, Numbers]:
+    def tokens_of(self, chosen: Numbers) -> tuple[TokenRows, Numbers]:
         """Gather the tokens of all passages of some candidates, and which of them each is of."""
         if self.tokens is None or self.passages is None or self.further is None:
             raise ValueError("no passages are loaded")
         first, columns = self.tokens.among(self.rows[chosen]), self.further.columns
-        places = [self.passages.further_places(one) for one in chosen]
+        places = [self.passages.further_places(one) for one in chosen.tolist()]
         every = np.concatenate(places)
         numbers = np.arange(len(chosen))
         owners = np.concatenate([numbers, np.repeat(numbers, list(map(len, places)))])
@@ -327,17 +327,21 @@ class CandidatePoints:
         scores = np.bincount(places, weights=products, minlength=len(self.rows))
         return np.round(scores, DECIMALS)
 
-    def weights(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
+    def weights(self, chosen: Numbers) -> list[tuple[float, ...]]:
         """List the weight of each term in some candidates, 0 where one does not have it."""
         if not len(self.frequencies):
             return [()] * len(chosen)
         numbers = np.full(len(self.rows), -1, np.intp)
         numbers[chosen] = np.arange(len(chosen))
         number = numbers[self.occurrences.places]
-        terms, _, weights = self.occurrences.among(number >= 0)
+        shown = number >= 0
         table = np.zeros((len(chosen), len(self.frequencies)), np.float32)
-        table[number[number >= 0], terms] = weights
+        table[number[shown], self.occurrences.terms[shown]] = self.occurrences.weights[shown]
         return list(map(tuple, table.tolist()))
+
+    def best_first(self, chosen: Numbers) -> list[int]:
+        """Sort some candidates by descending cosine, ties by id."""
+        return self._sorted(chosen, self.dense[chosen])
 
     def best(
         self, scores: Scores | RefinedScores, number: int, *, above: float = -np.inf

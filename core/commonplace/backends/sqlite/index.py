@@ -38,7 +38,7 @@ from ..shared.token_vectors import (
 from . import namespaces, record_changes
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import compile_filter
-from .point_cache import Floats, PointCache, Reading, Scores, Wanted
+from .point_cache import Floats, Numbers, PointCache, Reading, Scores, Wanted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {point} (
@@ -408,14 +408,17 @@ class _HitCollector:
 
     def best_dense_first(self) -> list[Hit]:
         """List what was taken; ties by id."""
-        at = list(self._taken)
-        numbers = (self._candidates.dense, self.lexical, self._candidates.words)
-        dense, lexical, words = (array[at].tolist() for array in numbers)
-        late, terms = self._late(at), self._candidates.weights(at)
-        scored = self._candidates.passages
-        passages = [scored.cosines(one) if scored else () for one in at]
-        columns = (self._taken.values(), dense, lexical, words, late, terms, self._vectors(at))
-        hits = [
+        candidates, taken = self._candidates, self._taken
+        at = candidates.best_first(np.fromiter(taken, np.intp, len(taken)))
+        chosen = np.array(at, np.intp)
+        numbers = (candidates.dense, self.lexical, candidates.words)
+        dense, lexical, words = (array[chosen].tolist() for array in numbers)
+        late, terms = self._late(chosen), candidates.weights(chosen)
+        scored = candidates.passages
+        passages = [scored.cosines(one) for one in at] if scored else [()] * len(at)
+        records = [taken[one] for one in at]
+        columns = (records, dense, lexical, words, late, terms, self._vectors(chosen))
+        return [
             Hit(
                 record=record, dense=cosine, lexical=product, words=length, late=best,
                 terms=weights, vector=vector, passages=parts,
@@ -424,12 +427,11 @@ class _HitCollector:
                 *columns, passages, strict=True
             )
         ]  # fmt: skip
-        return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
-    def _late(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
+    def _late(self, chosen: Numbers) -> list[tuple[float, ...]]:
         """Compute the best cosines of the query's tokens in some candidates."""
         candidates = self._candidates
-        if self._asked is None or not chosen:
+        if self._asked is None or not len(chosen):
             return [()] * len(chosen)
         if candidates.tokens is None:
             stored = [[tokens for _, tokens in parts] for parts in self._stored(chosen)]
@@ -441,22 +443,22 @@ class _HitCollector:
             return to_late(self._cosines[chosen])
         return to_late(candidates.tokens.among(candidates.rows[chosen]).best(self._asked))
 
-    def _vectors(self, chosen: Sequence[int]) -> Sequence[Floats]:
+    def _vectors(self, chosen: Numbers) -> Sequence[Floats]:
         """Read the vectors of some candidates."""
         candidates = self._candidates
         if candidates.vectors is None:
             numbers = candidates.passages.number if candidates.passages else lambda _: 0
-            best = zip(chosen, self._stored(chosen), strict=True)
+            best = zip(chosen.tolist(), self._stored(chosen), strict=True)
             return [np.frombuffer(parts[numbers(one)][0], "<f4") for one, parts in best]
         vectors = list(candidates.vectors[candidates.rows[chosen]])
         if candidates.passages is not None and candidates.further is not None:
-            for n, one in enumerate(chosen):
+            for n, one in enumerate(chosen.tolist()):
                 if number := candidates.passages.number(one):
                     place = candidates.passages.further_places(one)[number - 1]
                     vectors[n] = candidates.further.vectors[place]
         return vectors
 
-    def _stored(self, chosen: Sequence[int]) -> list[list[tuple[bytes, bytes]]]:
+    def _stored(self, chosen: Numbers) -> list[list[tuple[bytes, bytes]]]:
         """Read vector and tokens of each passage of some candidates from the file."""
         candidates = self._candidates
         ids = [candidates.ids[row] for row in candidates.rows[chosen].tolist()]
