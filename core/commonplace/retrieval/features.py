@@ -30,7 +30,7 @@ from .statement_words import (
     asks_first,
     asks_now,
     change_words,
-    subject_fit,
+    subject_fits,
 )
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import states_nothing
@@ -87,6 +87,8 @@ class CandidateArrays:
         self.cosine: Floats = scale.place(np.array([hit.dense for hit in hits]))
         self.words = np.array([hit.words for hit in hits], float)
         self.is_turn: Mask = np.array([one.kind == "episode" for one in self.records])
+        self.has_turns = bool(self.is_turn.any())
+        self.zeros: Floats = np.zeros(len(hits))  # not to be changed
 
     # -- of the whole result ---------------------------------------------------------------------
 
@@ -98,6 +100,8 @@ class CandidateArrays:
         Compared with it, the answer would count for less each time that it is asked for.
         """
         found = ~self._is_empty_and_short
+        if not self.has_turns:
+            return found
         kept = np.zeros(len(found), bool)
         kept[[standing for _, standing in distinct(self.records, range(len(found)))]] = True
         return found & kept if (found & kept).any() else kept
@@ -105,7 +109,7 @@ class CandidateArrays:
     @cached_property
     def company(self) -> float:
         """How much turns gain by those around them, in 0..1: short ones all, long ones nothing."""
-        if not self.is_turn.any():
+        if not self.has_turns:
             return 0.0
         # What somebody pasted once does not make the others long.
         mean = float(np.minimum(self.words[self.is_turn], 100).mean())
@@ -114,7 +118,7 @@ class CandidateArrays:
     @cached_property
     def long(self) -> float:
         """How much the turns are long messages, in 0..1; 0 without turns."""
-        return 1 - self.company if self.is_turn.any() else 0.0
+        return 1 - self.company if self.has_turns else 0.0
 
     @cached_property
     def many(self) -> float:
@@ -155,14 +159,15 @@ class CandidateArrays:
     @cached_property
     def _held(self) -> Floats:
         """Which of the question's words each text has: a column for each word, 0 or 1."""
-        size = max(len(hit.terms) for hit in self._hits)
+        terms = [hit.terms for hit in self._hits]
+        size = max(map(len, terms))
         if not size:
             return np.zeros((len(self._hits), len(self._words)))
         none = (0.0,) * size
         has_form = np.zeros((size, len(self._words)))
         for column, forms in enumerate(self._words.values()):
             has_form[list(forms), column] = 1.0
-        held = np.array([hit.terms or none for hit in self._hits]) > 0
+        held = np.array([one or none for one in terms]) > 0
         return (held.astype(float) @ has_form > 0).astype(float)
 
     @cached_property
@@ -202,7 +207,7 @@ class CandidateArrays:
             return
         nearest = np.argsort(-self.cosine, kind="stable")[:_NEAREST]
         told = {int(i): vocabulary(self.records[i].indexed_part(self.excerpts[i])) for i in nearest}
-        meant = near_words(strange, sorted(set().union(*told.values())))
+        meant = near_words(strange, set().union(*told.values()))
         for word, others in meant.items():
             rows = [i for i, one in told.items() if not one.isdisjoint(others)]
             found[rows, words.index(word)] = 1.0
@@ -305,6 +310,8 @@ class CandidateArrays:
     @cached_property
     def asks(self) -> Mask:
         """Turns that end with a question."""
+        if not self.has_turns:
+            return np.zeros(len(self.records), bool)
         return np.array(
             [
                 one.kind == "episode" and _QUESTION_MARK.search(one.text[-_ASKING:]) is not None
@@ -325,6 +332,8 @@ class CandidateArrays:
 
     @cached_property
     def _is_empty_and_short(self) -> Mask:
+        if not self.has_turns:
+            return np.zeros(len(self.records), bool)
         rows = zip(self.is_turn.tolist(), self._is_doubtful, self.records, strict=True)
         return np.array(
             [
@@ -410,7 +419,9 @@ class CandidateArrays:
     @cached_property
     def is_speaker(self) -> Mask:
         """Turns of the one speaker whom the question names; none if it names several."""
-        return np.array([len(self._named) == 1 and one.name in self._named for one in self.records])
+        if len(self._named) != 1:
+            return np.zeros(len(self.records), bool)
+        return np.array([one.name in self._named for one in self.records])
 
     @cached_property
     def addresses(self) -> Mask:
@@ -429,7 +440,7 @@ class CandidateArrays:
         """How well the moment of each candidate fits the time that the question names."""
         asked = asked_times(self._question, self._at)
         if not asked:
-            return np.zeros(len(self.records))
+            return self.zeros
         return np.array([time_fit(asked, one.occurred_at) for one in self.records])
 
     @cached_property
@@ -437,30 +448,36 @@ class CandidateArrays:
         """Whether each is about whom the question names: 1 yes, -1 somebody else, 0 unknown."""
         asked = asked_subjects(self._question)
         if not asked:
-            return np.zeros(len(self.records))
-        return np.array([subject_fit(asked, one.text, one.name) for one in self.records])
+            return self.zeros
+        texts, names = ([getattr(one, key) for one in self.records] for key in ("text", "name"))
+        return np.array(subject_fits(asked, texts, names))
 
     @cached_property
     def type_fit(self) -> Floats:
         """Whether each has an answer of the kind that is asked for: 1 yes, -1 no, 0 unknown."""
         asked = asked_type(self._question)
         if asked is None:
-            return np.zeros(len(self.records))
+            return self.zeros
         return np.array([fits(text, asked) for text in self.excerpts])
 
     @cached_property
     def direction(self) -> float:
         """1 where the question asks for what holds now, -1 for what was before, else 0."""
-        if asks_before(self._question) or asks_first(self._question):
+        if self._asks_first or asks_before(self._question):
             return -1.0
         return float(asks_now(self._question))
 
     @cached_property
-    def changes(self) -> Mask:
-        """Candidates that say themselves that something has changed."""
+    def _asks_first(self) -> bool:
+        return asks_first(self._question)
+
+    @cached_property
+    def change(self) -> Floats:
+        """What each says that tells of a change, where the question is for what holds or held."""
         if not self.direction:
-            return np.zeros(len(self.records), bool)
-        return np.array([change_words(text) for text in self.excerpts])
+            return self.zeros
+        says = np.array([change_words(text) for text in self.excerpts])
+        return self.direction * says * np.minimum(np.maximum(self.own, 0.0), 1.0)
 
     @cached_property
     def _vectors(self) -> Floats | None:
@@ -511,7 +528,7 @@ class CandidateArrays:
         names a time of which something is told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
-        if self._nearness is None or self.dated.any():
+        if self._nearness is None or (self.dated is not self.zeros and self.dated.any()):
             return found
         each = likelihoods([*self._pairs.values()]).tolist() if self._pairs else ()
         for (old, new), likelihood in zip(self._pairs, each, strict=True):
@@ -536,6 +553,8 @@ class CandidateArrays:
     @cached_property
     def replaced(self) -> Floats:
         """How likely a newer statement replaces each."""
+        if not self._replacing:
+            return self.zeros
         found = np.zeros(len(self.records))
         for old, _, odds in self._replacing:
             found[old] = max(found[old], odds)
@@ -544,6 +563,8 @@ class CandidateArrays:
     @cached_property
     def replaces(self) -> Floats:
         """How likely each replaces one of the best statements, and holds."""
+        if not self._replacing:
+            return self.zeros
         found = np.zeros(len(self.records))
         for _, new, odds in self._replacing:
             found[new] = max(found[new], odds)
@@ -553,8 +574,7 @@ class CandidateArrays:
     @cached_property
     def first(self) -> Floats:
         """How likely each was replaced and replaced nothing, where that is asked for."""
-        asked = asks_first(self._question)
-        return self.replaced * (1 - self.replaces) if asked else np.zeros(len(self.records))
+        return self.replaced * (1 - self.replaces) if self._asks_first else self.zeros
 
     @cached_property
     def _best_rows(self) -> Numbers:
@@ -585,7 +605,7 @@ class CandidateArrays:
         The entity alone is no evidence, and one of which much is told is little.
         """
         if not self._expansions:
-            return np.zeros(len(self.records))
+            return self.zeros
         paths = self._paths(1)
         named = np.array([one.named[0] if one and one.named else 0.0 for one in paths])
         counts = np.array([one.relations if one else 0 for one in paths], float)
@@ -601,7 +621,7 @@ class CandidateArrays:
         The first one fits that the question names, and by half the one whose record says most.
         """
         if not self._expansions:
-            return np.zeros(len(self.records))
+            return self.zeros
         paths = self._paths(2)
         weights = np.array([one.weight if one else 0.0 for one in paths])
         named = np.array([one.named[0] if one and one.named else 0.0 for one in paths])
@@ -678,8 +698,9 @@ def _of_turns(compute: Feature) -> Feature:
     """Make a feature of what candidates gain by the turns around them, which is 0 without turns."""
 
     def gain(candidates: CandidateArrays) -> Floats:
-        share = candidates.turn_share
-        return share * compute(candidates) if share.any() else share
+        if not candidates.company:
+            return candidates.zeros
+        return candidates.turn_share * compute(candidates)
 
     return gain
 
@@ -719,12 +740,12 @@ FEATURES: Mapping[str, Feature] = {
     "on_date": lambda c: (c.dated == 1.0) * 1.0,
     "type": lambda c: c.type_fit,
     # What holds now, or was before.
-    "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
+    "change": lambda c: c.change,
     "newer": lambda c: c.newer,
-    "newer_asked": lambda c: c.direction * c.newer,
-    "replaced": lambda c: c.replaced**_SURE * (c.direction >= 0),
-    "replaced_asked": lambda c: c.replaced * (c.direction < 0),
-    "replaces": lambda c: c.replaces**_SURE * (c.direction >= 0),
+    "newer_asked": lambda c: c.direction * c.newer if c.direction else c.zeros,
+    "replaced": lambda c: c.replaced**_SURE if c.direction >= 0 else c.zeros,
+    "replaced_asked": lambda c: c.replaced if c.direction < 0 else c.zeros,
+    "replaces": lambda c: c.replaces**_SURE if c.direction >= 0 else c.zeros,
     "first": lambda c: c.first,
     # Relations of the entities that the question names.
     "relation": lambda c: c.related,

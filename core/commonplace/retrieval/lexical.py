@@ -272,6 +272,12 @@ def _forms(text: str, *, is_question: bool = False) -> list[tuple[str, ...]]:
     return [forms for word in words for forms in _word_forms(word, languages)]
 
 
+@functools.lru_cache(maxsize=16)
+def _question_forms(text: str) -> list[tuple[str, ...]]:
+    """List the forms as `_forms`; cached, as one search reads its question more than once."""
+    return _forms(text, is_question=True)
+
+
 def _word_forms(word: str, languages: _Languages) -> list[tuple[str, ...]]:
     if _CJK_CHARACTER.match(word):
         return [(one,) for one in (*word, *map("".join, itertools.pairwise(word)))]
@@ -337,7 +343,7 @@ def document_terms(text: str) -> Terms:
 def query_terms(text: str) -> Terms:
     """Weigh the terms of a question by their occurrences, each shared among the word's forms."""
     weights: dict[str, float] = {}
-    for forms in _forms(text, is_question=True):
+    for forms in _question_forms(text):
         for form in forms:
             weights[form] = weights.get(form, 0.0) + 1 / len(forms)
     return _terms(weights)
@@ -346,7 +352,7 @@ def query_terms(text: str) -> Terms:
 def query_words(text: str) -> dict[str, tuple[int, ...]]:
     """Map each distinct word of a question to the indices, in `Terms`, of its forms."""
     found: dict[str, dict[int, None]] = {}
-    for forms in _forms(text, is_question=True):
+    for forms in _question_forms(text):
         found.setdefault(forms[0], {}).update(dict.fromkeys(map(_index, forms)))
     return {word: tuple(indices) for word, indices in found.items()}
 
@@ -431,7 +437,7 @@ def near_words(asked: Collection[str], words: Iterable[str]) -> dict[str, tuple[
 
     Args:
         asked: of which no record has any.
-        words: of the records, best first, as not all are compared where they are very many.
+        words: of the records; where they are very many, not all are compared.
 
     Returns:
         The nearest of each, in order of the alphabet; a word without any is left out.
@@ -441,9 +447,8 @@ def near_words(asked: Collection[str], words: Iterable[str]) -> dict[str, tuple[
         return {}
     initials = {letter for word in wanted for letter in word[:2]}
     by_length: dict[int, list[str]] = defaultdict(list)
-    for word in dict.fromkeys(words):
-        if word[0] in initials:
-            by_length[len(word)].append(word)
+    for word in sorted({word for word in words if word[0] in initials}):
+        by_length[len(word)].append(word)
     found: dict[str, tuple[str, ...]] = {}
     left = _MOST_PAIRS
     for word in wanted:

@@ -126,12 +126,13 @@ def rank(
     kind = kind_of(found)
     rows = matrix(found)
     parts = rows * (weights.features @ kind)
-    leads = leads_of(parts[found.stating].sum(axis=1), rows[found.stating])
+    sums = parts.sum(axis=1)
+    leads = leads_of(sums[found.stating], rows[found.stating])
     background = np.concatenate([background_of(found), leads])
     offset = float(weights.offset @ background)
-    parts *= np.exp(weights.slope @ kind)
+    slope = np.exp(weights.slope @ kind)
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
-    logits = np.clip(np.round(parts.sum(axis=1) + offset, 9), -_MOST, _MOST)
+    logits = np.minimum(np.maximum(np.round(slope * sums + offset, 9), -_MOST), _MOST)
     scores = (1 / (1 + np.exp(-logits))).tolist()
     records = [hit.record for hit in every]
     ids = [one.id for one in records]
@@ -140,7 +141,7 @@ def rank(
     for best, standing in distinct(records, ordered)[:limit]:
         if scores[best] < threshold:
             break
-        each = zip(FEATURES, parts[best].tolist(), strict=True)
+        each = zip(FEATURES, (slope * parts[best]).tolist(), strict=True)
         details = {name: part for name, part in each if part}
         details["offset"] = offset
         # One of the day that is asked for stands for later ones.

@@ -297,10 +297,11 @@ def pairs(
     """
     gain = fit - fit[older][:, None]
     added = None if vectors is None else _added(vectors[older], vectors)
-    statement = cache(statement)
-    found: dict[tuple[int, int], Pair] = {}
-    asked: frozenset[str] | None = None
     near = np.nonzero(_may(older, nearness, gain, added))
+    if not len(near[0]):
+        return {}
+    statement, asked = cache(statement), None
+    found: dict[tuple[int, int], Pair] = {}
     tables = (nearness, gain) if added is None else (nearness, gain, added)
     numbers = [table[near].tolist() for table in tables]
     each = zip(np.asarray(older)[near[0]].tolist(), near[1].tolist(), *numbers, strict=True)

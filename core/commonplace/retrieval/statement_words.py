@@ -5,7 +5,7 @@ the plainest words of German, Spanish and Japanese. Text of statements is in sma
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from .lexical import CJK, vocabulary
@@ -362,27 +362,29 @@ def asked_subjects(question: str) -> frozenset[str]:
 _CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 
 
-def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
-    """Return 1 if a text is about one of those asked for, -1 if it is about another, else 0.
+def subject_fits(
+    asked: frozenset[str], texts: Iterable[str], speakers: Iterable[str | None]
+) -> list[float]:
+    """Compute for each text 1 if it is about one of those asked for, -1 if about another, else 0.
 
     What names nobody is about the user.
     """
-    found, words = _read_head(text[:_HEAD])
-    chinese = _in_chinese(asked)
-    if not asked.isdisjoint(words) or (chinese and any(one in text for one in chinese)):
-        return 1.0
-    if found == "me" and speaker:
-        found = speaker.lower()
-    if not found:
-        return 1.0 if asked & SELF else 0.0
-    if found in SELF:
-        return 1.0 if asked & SELF else -1.0
-    return 1.0 if found in asked else -1.0
-
-
-@lru_cache(maxsize=64)
-def _in_chinese(asked: frozenset[str]) -> list[str]:
-    return [one for one in asked if _CHINESE.search(one)]
+    in_chinese = [one for one in asked if _CHINESE.search(one)]
+    of_self = 1.0 if asked & SELF else -1.0
+    fits = []
+    for text, speaker in zip(texts, speakers, strict=True):
+        found, words = _read_head(text[:_HEAD])
+        if found == "me" and speaker:
+            found = speaker.lower()
+        if not asked.isdisjoint(words) or (in_chinese and any(one in text for one in in_chinese)):
+            fits.append(1.0)
+        elif not found:
+            fits.append(max(of_self, 0.0))
+        elif found in SELF:
+            fits.append(of_self)
+        else:
+            fits.append(1.0 if found in asked else -1.0)
+    return fits
 
 
 @lru_cache(maxsize=4_096)
