@@ -123,18 +123,17 @@ def _may_be_replaced_by(older: Statement, newer: Statement) -> bool:
 
 def _is_newer(one: Statement, other: Statement) -> bool:
     """Tell whether one was said after another; a fact is as old as the turn of its moment."""
-    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+    if one.moment != other.moment:
         return one.moment > other.moment
-    return _time(one) > _time(other)
-
-
-def _time(statement: Statement) -> tuple[datetime, int]:
-    return statement.moment, -1 if statement.position is None else statement.position
+    if one.kind != other.kind and "episode" in (one.kind, other.kind):
+        return False
+    first, second = (-1 if each.position is None else each.position for each in (one, other))
+    return first > second
 
 
 def _are_of_one(one: Statement, other: Statement) -> bool:
     """Tell whether two statements are by one speaker, or by the user and about him."""
-    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+    if one.kind != other.kind and "episode" in (one.kind, other.kind):
         turn = one if one.kind == "episode" else other
         is_users = one.user is not None and one.user == other.user and turn.role == "user"
         return is_users and {one.kind, other.kind} <= {"episode", *_ABOUT_USERS}
@@ -145,8 +144,10 @@ def _are_of_one(one: Statement, other: Statement) -> bool:
 
 def _speaker(turn: Statement) -> str | None:
     """Return the name of a turn's speaker; None for the user himself."""
-    name, user = (turn.name or "").casefold(), (turn.user or "").casefold()
-    return None if name in ("", user) else name
+    if not turn.name:
+        return None
+    name = turn.name.casefold()
+    return None if name == (turn.user or "").casefold() else name
 
 
 def _names_of(statement: Statement) -> frozenset[str]:
@@ -175,6 +176,7 @@ class _Told:
     Attributes:
         small: its text in small letters.
         sentences: whom each of them is about, "" for the user, and it in small letters.
+        kin: relatives and friends of the user whom they are about.
         words: that tell its matter.
         values: names, numbers and addresses in it.
         longest: the words of its longest sentence.
@@ -185,6 +187,7 @@ class _Told:
 
     small: str
     sentences: tuple[tuple[str, str], ...]
+    kin: frozenset[str]
     words: frozenset[str]
     values: frozenset[str]
     longest: tuple[str, ...]
@@ -300,12 +303,14 @@ def pairs(
     near = np.nonzero(_may(older, nearness, gain, added))
     if not len(near[0]):
         return {}
-    statement, asked = cache(statement), None
+    statement, asked = cache(statement), matter_words(question.lower())
     found: dict[tuple[int, int], Pair] = {}
     tables = (nearness, gain) if added is None else (nearness, gain, added)
     numbers = [table[near].tolist() for table in tables]
-    each = zip(np.asarray(older)[near[0]].tolist(), near[1].tolist(), *numbers, strict=True)
-    for old, new, *values in each:
+    places = (np.asarray(older)[near[0]].tolist(), near[1].tolist())
+    told: _Told | None = None
+    slots: tuple[tuple[str, str, str], ...] = ()
+    for old, new, *values in zip(*places, *numbers, strict=True):
         earlier, later = statement(old), statement(new)
         if not _may_be_replaced_by(earlier, later):
             continue
@@ -314,7 +319,8 @@ def pairs(
         one, other = _told(later.text, names), _told(earlier.text, names)
         if _is_of_another(one, other) or _says_again(one, other):
             continue
-        asked = matter_words(question.lower()) if asked is None else asked
+        if other is not told:  # as a rule once for each older one
+            told, slots = other, _slots_of(other)
         beginning, matching = _matching(one.longest, other.longest)
         most = max(1, len(one.longest), len(other.longest))
         found[old, new] = Pair(
@@ -324,7 +330,7 @@ def pairs(
             values[1],
             asked,
             earlier.name is not None and later.name is not None,
-            *_slot_of_both(one, other),
+            *(_changes_of(one, slots) if slots else (False, False)),
             beginning / most,
             matching / most,
             *values[2:],
@@ -396,7 +402,7 @@ def _may(
 
 def _is_of_another(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one is about a relative or friend whom the older one does not name."""
-    return any(one in KIN and one not in older.small for one, _ in newer.sentences)
+    return any(one not in older.small for one in newer.kin)
 
 
 def _says_again(newer: _Told, older: _Told) -> bool:
@@ -417,13 +423,17 @@ def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     return start, start + end
 
 
-def _slot_of_both(newer: _Told, older: _Told) -> tuple[bool, bool]:
-    """Tell whether both fill one slot of one person, and whether the newer one says it changed."""
+def _slots_of(told: _Told) -> tuple[tuple[str, str, str], ...]:
+    """List what of whom the sentences of a statement fill: owner, slot and thing."""
+    return tuple((owner, *one) for owner, sentence in told.sentences for one in slots_in(sentence))
+
+
+def _changes_of(newer: _Told, slots: Sequence[tuple[str, str, str]]) -> tuple[bool, bool]:
+    """Tell whether a statement fills one of these slots, and whether it says that it changed."""
     found = [
-        slots_in(text, slot).get((slot, thing))
-        for owner, sentence in older.sentences
-        for slot, thing in slots_in(sentence)
-        for other, text in newer.sentences
+        slots_in(sentence, slot).get((slot, thing))
+        for owner, slot, thing in slots
+        for other, sentence in newer.sentences
         if other == owner
     ]
     return any(one is not None for one in found), any(found)
@@ -440,6 +450,7 @@ def _told(text: str, names: frozenset[str]) -> _Told:
     return _Told(
         small=small,
         sentences=tuple(zip(owners, map(str.lower, said), strict=True)),
+        kin=KIN.intersection(owners),
         words=matter_words(small) - stems,
         values=values_in(text),
         longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
