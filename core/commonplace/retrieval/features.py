@@ -498,15 +498,11 @@ class CandidateArrays:
         found = np.zeros_like(near)
         rows = np.flatnonzero((near >= FAR).any(axis=0))  # each of the best is near itself
         places = np.zeros(len(self.records), np.intp)
-        places[rows] = _numbered([self._told_at(self.records[i]) for i in rows])
+        told = [self.records[i] for i in rows.tolist()]
+        places[rows] = _numbered([(since(one), one.position or 0) for one in told])
         is_newer = places[rows] > places[self._best_rows, None]
         found[:, rows] = near[:, rows] * (is_newer & ~self.is_empty[rows])
         return found
-
-    @staticmethod
-    def _told_at(record: Record) -> tuple[datetime, int]:
-        """Return when something was told, and its place; a fact that was corrected, from then."""
-        return since(record), record.position or 0
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
@@ -553,8 +549,6 @@ class CandidateArrays:
     @cached_property
     def replaced(self) -> Floats:
         """How likely a newer statement replaces each."""
-        if not self._replacing:
-            return self.zeros
         found = np.zeros(len(self.records))
         for old, _, odds in self._replacing:
             found[old] = max(found[old], odds)
@@ -563,8 +557,6 @@ class CandidateArrays:
     @cached_property
     def replaces(self) -> Floats:
         """How likely each replaces one of the best statements, and holds."""
-        if not self._replacing:
-            return self.zeros
         found = np.zeros(len(self.records))
         for _, new, odds in self._replacing:
             found[new] = max(found[new], odds)
