@@ -480,41 +480,38 @@ class CandidateArrays:
         return self.direction * says * np.minimum(np.maximum(self.own, 0.0), 1.0)
 
     @cached_property
+    def _compared(self) -> Numbers:
+        """The rows that may replace one of the best; without known vectors these alone."""
+        return np.arange(len(self.records)) if self._scale.of_default else np.sort(self._best_rows)
+
+    @cached_property
     def _vectors(self) -> Floats | None:
-        """The vector of each candidate; None if one has none."""
+        """The vector of each of these; None if a candidate has none."""
         vectors = [hit.vector for hit in self._hits]
-        return np.asarray(vectors, np.float32) if all(map(len, vectors)) else None
-
-    @cached_property
-    def _nearness(self) -> Floats | None:
-        """How near each of the best (row) is to each candidate; None without vectors."""
-        table = self._vectors
-        return None if table is None else self._scale.place(table[self._best_rows] @ table.T)
-
-    @cached_property
-    def _newer(self) -> Floats:
-        """The same of those that state something, and later; 0 to each other one."""
-        near = np.asarray(self._nearness)
-        found = np.zeros_like(near)
-        rows = np.flatnonzero((near >= FAR).any(axis=0))  # each of the best is near itself
-        places = np.zeros(len(self.records), np.intp)
-        told = [self.records[i] for i in rows.tolist()]
-        places[rows] = _numbered([(since(one), one.position or 0) for one in told])
-        is_newer = places[rows] > places[self._best_rows, None]
-        found[:, rows] = near[:, rows] * (is_newer & ~self.is_empty[rows])
-        return found
+        if not all(map(len, vectors)):
+            return None
+        return np.asarray([vectors[row] for row in self._compared.tolist()], np.float32)
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
         """The best statements, each with newer ones that may replace it, as rows."""
-        return pairs(
-            lambda row: to_statement(self.records[row]),  # a long text tells of several matters
+        rows, vectors = self._compared, np.asarray(self._vectors)
+        best = np.searchsorted(rows, self._best_rows)
+        nearness = self._scale.place(vectors[best] @ vectors.T)
+        near = np.flatnonzero((nearness >= FAR).any(axis=0))  # each of the best is near itself
+        told = [self.records[row] for row in rows[near].tolist()]
+        places = np.zeros(len(rows), np.intp)
+        places[near] = _numbered([(since(one), one.position or 0) for one in told])
+        is_newer = (places > places[best, None]) & ~self.is_empty[rows]
+        found = pairs(
+            lambda n: to_statement(self.records[rows[n]]),  # a long text tells of several matters
             self._question,
-            self._best_rows.tolist(),
-            self._newer,
-            self.cosine,
-            self._vectors if self._scale.of_default else None,
+            best.tolist(),
+            np.where(is_newer, nearness, 0.0),
+            self.cosine[rows],
+            vectors if self._scale.of_default else None,
         )
+        return {(int(rows[old]), int(rows[new])): pair for (old, new), pair in found.items()}
 
     @cached_property
     def replaced_by(self) -> dict[int, dict[int, float]]:
@@ -524,7 +521,7 @@ class CandidateArrays:
         names a time of which something is told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
-        if self._nearness is None or (self.dated is not self.zeros and self.dated.any()):
+        if self._vectors is None or (self.dated is not self.zeros and self.dated.any()):
             return found
         each = likelihoods([*self._pairs.values()]).tolist() if self._pairs else ()
         for (old, new), likelihood in zip(self._pairs, each, strict=True):

@@ -289,7 +289,7 @@ def pairs(
     Args:
         statement: returns one by its index; called only for those that are paired.
         question: empty if nothing is asked.
-        older: the indices of those of which newer ones are looked for, above all among themselves.
+        older: the indices of those of which newer ones are looked for.
         nearness: of each of these (row) to each statement, on the embedder's own scale; 0 to one
             that is not newer.
         fit: how near each statement is to the question, as above.
@@ -300,7 +300,7 @@ def pairs(
     """
     gain = fit - fit[older][:, None]
     added = None if vectors is None else _added(vectors[older], vectors)
-    near = np.nonzero(_may(older, nearness, gain, added))
+    near = np.nonzero(_may(nearness, gain, added))
     if not len(near[0]):
         return {}
     statement, asked = cache(statement), matter_words(question.lower())
@@ -378,21 +378,10 @@ def last_of(
     return newest
 
 
-def _may(
-    older: Sequence[int],
-    nearness: NDArray[Any],
-    gain: NDArray[Any],
-    added: NDArray[Any] | None,
-) -> NDArray[Any]:
-    """Tell which pairs are worth reading: near ones that their numbers alone make possible.
-
-    Without vectors, those of which the newer one is of `older`, too.
-    """
+def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
+    """Tell which pairs are worth reading: near ones that their numbers alone make possible."""
     found: NDArray[Any] = nearness >= FAR
     if added is None:
-        worth = np.zeros_like(found)
-        worth[:, older] = True
-        found &= worth
         return found
     weights, offset = _weights("with_vectors")
     of_near, of_gain = (weights[PAIR_FEATURES.index(name)] for name in ("nearness", "gain"))
