@@ -7,15 +7,13 @@ a list, and is sent the result, or the list of results; what a call raises is ra
 import asyncio
 import operator
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Plan = Generator[Any, Any, T]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of a method of a memory, by its blocking name."""
 
     name: str
@@ -34,18 +32,18 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
     Args:
         perform: does what the plan yields, such as `on(memory)`.
     """
-    answer: Any = None
-    failure: BaseException | None = None
-    while True:
-        is_done, step = _advance(plan, answer, failure)
-        if is_done:
-            result: T = step
-            return result
-        answer, failure = None, None
-        try:
-            answer = perform(step)
-        except BaseException as error:  # the plan decides what it means
-            failure = error
+    try:
+        step = next(plan)
+        while True:
+            try:
+                answer = perform(step)
+            except BaseException as error:  # the plan decides what it means
+                step = plan.throw(error)
+            else:
+                step = plan.send(answer)
+    except StopIteration as done:
+        result: T = done.value
+        return result
 
 
 async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> T:
@@ -54,29 +52,31 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
     Args:
         perform: awaits what the plan yields, such as `aon(memory)`.
     """
-    answer: Any = None
-    failure: BaseException | None = None
-    while True:
-        is_done, step = _advance(plan, answer, failure)
-        if is_done:
-            result: T = step
-            return result
-        answer, failure = None, None
-        try:
-            answer = await perform(step)
-        except BaseException as error:  # the plan decides what it means
-            failure = error
+    try:
+        step = next(plan)
+        while True:
+            try:
+                answer = await perform(step)
+            except BaseException as error:  # the plan decides what it means
+                step = plan.throw(error)
+            else:
+                step = plan.send(answer)
+    except StopIteration as done:
+        result: T = done.value
+        return result
 
 
 def on(memory: object) -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
 
-    def make(step: Call) -> Any:
-        is_nested = "." in step.name
-        method = operator.attrgetter(step.name)(memory) if is_nested else getattr(memory, step.name)
-        return method(*step.args, **step.options)
+    def perform(step: Call | list[Call]) -> Any:
+        if isinstance(step, list):
+            return [perform(one) for one in step]
+        name, args, options = step
+        method = operator.attrgetter(name)(memory) if "." in name else getattr(memory, name)
+        return method(*args, **options)
 
-    return lambda step: [make(one) for one in step] if isinstance(step, list) else make(step)
+    return perform
 
 
 def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:
@@ -91,11 +91,3 @@ def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:
         return await getattr(memory, f"a{step.name}")(*step.args, **step.options)
 
     return perform
-
-
-def _advance(plan: Plan[Any], answer: Any, failure: BaseException | None) -> tuple[bool, Any]:
-    """Return whether a plan is done, and its result or else its next step."""
-    try:
-        return False, plan.send(answer) if failure is None else plan.throw(failure)
-    except StopIteration as done:
-        return True, done.value

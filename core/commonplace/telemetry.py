@@ -40,6 +40,7 @@ OPERATIONS = {
 }
 """The operation that each method of a memory is, its async version too."""
 _NAME = "commonplace"
+_API = "opentelemetry"
 _INSIDE = "commonplace-operation"  # what a method calls of the same memory is part of its span
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _ASKED = ("true", "1", "span_only", "span_and_event")
@@ -130,6 +131,8 @@ def _traced(method: Callable[..., Any], operation: str) -> Callable[..., Any]:
 
 
 def _is_traced() -> bool:
+    if _API not in sys.modules:  # as most; then no more is looked up
+        return False
     has_provider = _is_provided("trace", "get_tracer_provider")
     if not (has_provider or _is_provided("metrics", "get_meter_provider")):
         return False
