@@ -331,6 +331,7 @@ def _namespaces_of_items(
 ) -> Plan[list[Namespace]]:
     """List the namespaces of items up to `op.end`, and read few more."""
     found: dict[Namespace, None] = {}
+    depth, conditions, scope_of = op.max_depth, op.conditions, template.scope_of
     size, after = op.end, ()
     while True:
         size = min(max(size, 1), _PAGE_SIZE)
@@ -338,12 +339,12 @@ def _namespaces_of_items(
         for labels, scopes in page.items():
             after = labels
             namespace = from_labels(labels)
-            if not namespace or not any(map(template.scope_of(namespace).covers, scopes)):
+            if not namespace or not any(map(scope_of(namespace).covers, scopes)):
                 continue
-            if not op.conditions or op.wants(namespace):
-                found[namespace[: op.max_depth]] = None
-                if op.max_depth and len(labels) > op.max_depth:  # the rest below is the same
-                    after = (*labels[: op.max_depth], _LAST_LABEL)
+            if not conditions or op.wants(namespace):
+                found[namespace[:depth] if depth else namespace] = None
+                if depth and len(labels) > depth:  # the rest below is the same
+                    after = (*labels[:depth], _LAST_LABEL)
         if len(found) >= op.end or len(page) < size:
             return [*found]
         size *= 4

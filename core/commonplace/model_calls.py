@@ -13,7 +13,7 @@ import struct
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import Any, Literal, TypeGuard
 
@@ -118,7 +118,13 @@ def join_passages(record: Record, vectors: Iterator[TokenEmbedding], limit: int)
 
 def is_async(method: object) -> bool:
     """Tell whether a model's method is written `async def`."""
-    return inspect.iscoroutinefunction(inspect.unwrap(method))  # type: ignore[arg-type]  # callable
+    function = getattr(method, "__func__", None)
+    return _is_async(method if function is None else function)
+
+
+@lru_cache(maxsize=64)
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedding]:
@@ -158,19 +164,26 @@ def _normalize(embedder: Embedder, expected: int, vectors: object) -> Any:
     if given.shape[1] != size:
         got = given.shape[1]
         raise InvalidVectorError(reason=f"has {got} numbers", expected=size, got=got)
-    with np.errstate(over="ignore"):  # infinite then, and refused
-        rows = given.astype(np.float32, copy=False)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not np.isfinite(lengths).all() or not (lengths > 0).all():
+    if given.dtype != np.float32:
+        with np.errstate(over="ignore"):  # infinite then, and refused
+            given = given.astype(np.float32)
+    rows = given
+    lengths = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
+    if not ((lengths > 0) & (lengths < math.inf)).all():
         raise InvalidVectorError(reason="must be finite and not zero", expected=size, got=size)
     return rows / lengths
+
+
+@lru_cache(maxsize=16)
+def _struct(size: int) -> struct.Struct:
+    return struct.Struct(f"{size}f")
 
 
 def _packed(vectors: Any, size: int) -> Any:
     """Make an array of vectors; lists of floats in single precision, as it takes far less."""
     with contextlib.suppress(struct.error, TypeError, IndexError, OverflowError):
         if type(vectors) is list and type(vectors[0]) is list and type(vectors[0][0]) is float:
-            pack = struct.Struct(f"{size}f").pack
+            pack = _struct(size).pack
             packed = b"".join([pack(*one) for one in vectors])
             return np.frombuffer(packed, np.float32).reshape(-1, size)
     return np.asarray(vectors)

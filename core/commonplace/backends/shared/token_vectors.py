@@ -1,5 +1,6 @@
 """Checked vectors and their bytes, and the best cosines of a query's tokens (MaxSim)."""
 
+import math
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,16 @@ def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[fl
     """Check vectors as `to_table` does, and return them as lists."""
     table: list[list[float]] = to_table(vectors, dimensions).tolist()
     return table
+
+
+def to_row(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
+    """Check a single vector and convert it, as `to_table`."""
+    if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and len(vector) == dimensions:
+        square = float(vector @ vector)
+        if 1e-12 <= square < math.inf:  # as of every vector of unit length
+            return vector
+    row: NDArray[np.float32] = to_table([vector], dimensions)[0]
+    return row
 
 
 def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:

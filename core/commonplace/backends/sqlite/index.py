@@ -31,6 +31,7 @@ from ..shared.token_vectors import (
     pack_passages,
     to_embeddings,
     to_late,
+    to_row,
     to_table,
     to_tokens,
     unpack_passages,
@@ -151,7 +152,7 @@ class SqliteIndex:
 
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector, by terms and by tokens; best dense first."""
-        vector: Floats = to_table([query.vector], self._dimensions)[0]
+        vector: Floats = to_row(query.vector, self._dimensions)
         if limit < 1:
             return []
         with self._cache.select(query, vector, partial(self._in_namespace, query)) as reading:
@@ -179,7 +180,7 @@ class SqliteIndex:
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records of these turns, or with these ids, in all ways; best dense first."""
-        vector: Floats = to_table([query.vector], self._dimensions)[0]
+        vector: Floats = to_row(query.vector, self._dimensions)
         if not turns and not ids:
             return []
         with self._cache.select(query, vector, lambda _: Wanted(turns, ids)) as reading:

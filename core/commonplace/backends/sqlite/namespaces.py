@@ -133,25 +133,26 @@ def with_scopes(
 ) -> dict[Namespace, list[Scope]]:
     """List the namespaces of live records in their order, with the scopes of those."""
     first = to_path(prefix)
-    found: dict[Namespace, list[Scope]] = {}
-    scopes: dict[tuple[str, ...], Scope] = {}
+    found: dict[str, list[Scope]] = {}
+    scopes: dict[str, Scope] = {}
     begin = max(first, to_path(after) + _LAST)
     cursor = connection.execute(_PLACES, (begin, rows.to_micros(at)))
     for (place,) in cursor:
         if place is None or not place.startswith(first):
             break
-        *labels, _, partition, agent_id, session_id = place.split("\x00")
-        owners = found.setdefault(tuple(labels), [])
-        if len(found) > limit:
-            found.popitem()
-            break
-        key = (partition, agent_id, session_id)
-        if key not in scopes:
+        path, _, owner = place.partition("\x00\x00")  # no label is empty
+        if owner not in scopes:
+            partition, agent_id, session_id = owner.split("\x00")
             [user_id] = connection.execute(_USER, (partition,)).fetchone()
-            scopes[key] = rows.to_scope(user_id, agent_id or None, session_id or None)
-        owners.append(scopes[key])
+            scopes[owner] = rows.to_scope(user_id, agent_id or None, session_id or None)
+        if path in found:
+            found[path].append(scopes[owner])
+        elif len(found) == limit:
+            break
+        else:
+            found[path] = [scopes[owner]]
     cursor.close()
-    return found
+    return {tuple(path.split("\x00")): owners for path, owners in found.items()}
 
 
 # A step for each partition, as SQLite's own DISTINCT would read every row.
