@@ -61,6 +61,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _PLAIN_TYPES = frozenset((str, bool, type(None)))
 _MAX_DEPTH = 128
+_LONG = 2**20  # characters of JSON up to which a memory surely holds a value
 _MAX_INTEGER = 10**4000  # of more than 4,300 digits Python writes and reads no text
 _MAX_TEXTS = 256
 _MAX_TEXT_BYTES = 32 * 1024
@@ -450,16 +451,12 @@ def item_facts(
             own = {**entry, "part": part} if part else {**entry}
             own["told"] = _text_hash(text)
             fact_key = _fact_key(namespace, key, part) if part else address.fact_key
-            facts.append(
-                Fact(
-                    text=text,
-                    key=fact_key,
-                    namespace=labels,
-                    metadata={**fields_, ENTRY: own},
-                    expires_at=until,
-                    indexed=bool(texts),
-                )
-            )
+            given = {"text": text, "key": fact_key, "metadata": {**fields_, ENTRY: own}}
+            given |= {"expires_at": until, "indexed": bool(texts)}
+            if len(encoded) > _LONG:  # its size is to be checked
+                facts.append(Fact(namespace=labels, **given))
+            else:
+                facts.append(_like(_fact_in(labels), given))
         return tuple(facts)
     except InvalidRecordError as error:
         if error.field == "namespace":
@@ -472,6 +469,20 @@ def item_facts(
             reason="is too large",
             hint="Keep it in a file, and the file's name here.",
         ) from error
+
+
+@lru_cache(4096)
+def _fact_in(labels: Namespace) -> Fact:
+    """Make a fact in a namespace, which is checked once for all of its items."""
+    return Fact(text="{}", key="{}", namespace=labels)
+
+
+def _like(fact: Fact, given: Mapping[str, Any]) -> Fact:
+    """Copy a fact with other values, unchecked: those of an item are sound as they are made."""
+    made = object.__new__(Fact)
+    for name in Fact.__slots__:
+        object.__setattr__(made, name, given[name] if name in given else getattr(fact, name))
+    return made
 
 
 def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from ..shared.token_vectors import (
     to_embeddings,
     to_late,
     to_row,
-    to_table,
     to_tokens,
     unpack_passages,
 )
@@ -193,11 +192,9 @@ class SqliteIndex:
         """Write points in one transaction; a version that is not greater is ignored."""
         if not points:
             return
-        every = [one for point in points for one in _vectors_of(point)]
-        table = iter(to_table(every, self._dimensions).astype("<f4", copy=False))
         newest: dict[str, tuple[Point, list[Floats]]] = {}
         for point in points:
-            record, vectors = point.record, list(islice(table, 1 + len(point.following)))
+            record, vectors = point.record, self._vectors_of(point)
             if record.id not in newest or record.version > newest[record.id][0].record.version:
                 newest[record.id] = point, vectors
 
@@ -215,6 +212,12 @@ class SqliteIndex:
             self._put_records(connection, [newest[row.record][0].record for row in written])
 
         self._handle.write(write)
+
+    def _vectors_of(self, point: Point) -> list[Floats]:
+        """Check the vectors of the passages of a point."""
+        given = (point.vector, *(one.vector for one in point.following))
+        rows_ = (to_row(vector, self._dimensions) for vector in given)
+        return [row.astype("<f4", copy=False) for row in rows_]
 
     def amend(self, records: Sequence[Record]) -> None:
         """Replace what is stored of records that are there and not newer, except their text."""
@@ -633,10 +636,6 @@ def _until(record: Record) -> int | None:
         return None
     ends = [rows.to_micros(at) for at in (record.expires_at, record.valid_to) if at is not None]
     return min(ends, default=None)
-
-
-def _vectors_of(point: Point) -> list[Sequence[float]]:
-    return [point.vector, *(one.vector for one in point.following)]
 
 
 def _to_row(
