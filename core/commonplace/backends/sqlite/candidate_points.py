@@ -163,7 +163,7 @@ class PassageRows:
 
     def snapshot(self) -> "PassageRows":
         """Copy what is here now, without copying vectors, to be read while others are added."""
-        made = PassageRows.__new__(PassageRows)
+        made = object.__new__(PassageRows)
         made.size, made._vectors, made._columns = self.size, self._vectors, {**self._columns}
         return made
 
