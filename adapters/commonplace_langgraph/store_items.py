@@ -451,7 +451,8 @@ def item_facts(
             own = {**entry, "part": part} if part else {**entry}
             own["told"] = _text_hash(text)
             fact_key = _fact_key(namespace, key, part) if part else address.fact_key
-            given = {"text": text, "key": fact_key, "metadata": {**fields_, ENTRY: own}}
+            given: dict[str, Any] = {"text": text, "key": fact_key}
+            given |= {"metadata": {**fields_, ENTRY: own}}
             given |= {"expires_at": until, "indexed": bool(texts)}
             if len(encoded) > _LONG:  # its size is to be checked
                 facts.append(Fact(namespace=labels, **given))

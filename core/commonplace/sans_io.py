@@ -52,18 +52,18 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
     Args:
         perform: awaits what the plan yields, such as `aon(memory)`.
     """
-    try:
-        step = next(plan)
-        while True:
-            try:
-                answer = await perform(step)
-            except BaseException as error:  # the plan decides what it means
-                step = plan.throw(error)
-            else:
-                step = plan.send(answer)
-    except StopIteration as done:
-        result: T = done.value
-        return result
+    resume: Callable[[Any], Any] = plan.send
+    given: Any = None
+    while True:
+        try:
+            step = resume(given)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            resume, given = plan.send, await perform(step)
+        except BaseException as error:  # the plan decides what it means
+            resume, given = plan.throw, error
 
 
 def on(memory: object) -> Callable[[Any], Any]:

@@ -29,7 +29,7 @@ def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[fl
     return table
 
 
-def to_row(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
+def to_row(vector: Any, dimensions: int) -> NDArray[np.float32]:
     """Check a single vector and convert it, as `to_table`."""
     if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and len(vector) == dimensions:
         square = float(vector @ vector)
