@@ -119,12 +119,14 @@ def join_passages(record: Record, vectors: Iterator[TokenEmbedding], limit: int)
 def is_async(method: object) -> bool:
     """Tell whether a model's method is written `async def`."""
     function = getattr(method, "__func__", None)
-    return _is_async(method if function is None else function)
+    return _is_async(method) if function is None else _is_async_function(function)
 
 
-@lru_cache(maxsize=64)
-def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(inspect.unwrap(function))
+def _is_async(method: Any) -> bool:
+    return inspect.iscoroutinefunction(inspect.unwrap(method))
+
+
+_is_async_function = lru_cache(maxsize=64)(_is_async)  # of a class, for all its models
 
 
 def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedding]:
