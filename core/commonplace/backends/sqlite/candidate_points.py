@@ -519,12 +519,13 @@ def _by_term(*parts: Occurrences) -> Occurrences:
 
 
 def _find(postings: Occurrences, asked: NDArray[np.uint32]) -> tuple[Occurrences, Numbers]:
-    starts = np.searchsorted(postings.terms, asked, side="left")
-    ends = np.searchsorted(postings.terms, asked, side="right")
+    """Find the occurrences of terms, of at least one."""
+    starts = postings.terms.searchsorted(asked, side="left")
+    ends = postings.terms.searchsorted(asked, side="right")
     slices = [slice(*ends_) for ends_ in zip(starts.tolist(), ends.tolist(), strict=True)]
     found = Occurrences(
         np.repeat(np.arange(len(asked)), ends - starts),
-        np.concatenate([NONE_FOUND.places, *(postings.places[part] for part in slices)]),
-        np.concatenate([NONE_FOUND.weights, *(postings.weights[part] for part in slices)]),
+        np.concatenate([postings.places[part] for part in slices]),
+        np.concatenate([postings.weights[part] for part in slices]),
     )
     return found, ends - starts

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeVar
@@ -558,12 +558,12 @@ class SqliteEngines(Engines):
         return self.connection.reclaim()
 
     def _bound_to(self, handle: TransactionHandle) -> Engines:
-        return replace(
-            self,
+        return SqliteEngines(
             index=_bound(self.index, handle),
             graph=_bound(self.graph, handle),
             journal=_bound(self.journal, handle),
             checkpoints=_bound(self.checkpoints, handle),
+            connection=self.connection,
         )
 
 
