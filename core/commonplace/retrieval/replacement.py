@@ -169,8 +169,7 @@ def _first_names(*names: str | None) -> frozenset[str]:
 # -- pairs of statements ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(NamedTuple):
     """What the sentences of a statement tell together.
 
     Attributes:
