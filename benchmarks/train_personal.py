@@ -1,4 +1,4 @@
-"""Measure what tells of its speaker: the weights in `retrieval/personal.npy`.
+"""Measure what tells of its speaker: the weights in `retrieval/personal.npz`.
 
     python benchmarks/train_personal.py [--write]
 
@@ -11,7 +11,7 @@ many statements count as something else, wrong how many others count as statemen
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,14 +30,15 @@ from scipy.special import expit
 from commonplace.retrieval import personal
 
 SENTENCES = Path(__file__).with_name("personal.toml")
-WEIGHTS = Path(personal.__file__).with_name("personal.npy")
+WEIGHTS = Path(personal.__file__).with_name("personal.npz")
 _QUESTION = re.compile("[?？؟]")
 _NAMES = (None, "Alice")
 _APART = 4  # every how many are kept apart
 _LOST = 0.01  # of the statements kept apart at most
 _CORRECTIONS = 0.6  # what they weigh of all statements
-_RIDGE = 3e-3  # L2 penalty
-_STEPS = 500
+_UNITS = 16
+_RIDGE, _SUM_RIDGE = 1e-2, 1e-3  # L2 penalties of the units' weights and of those of their sum
+_STEPS = 200
 
 Told = tuple[str | None, str, bool, bool]
 """A speaker, what he says, whether it is a statement and whether it is kept apart."""
@@ -85,8 +86,8 @@ def judged(model: scoring.Cached, told: Sequence[Told]) -> Judged:
     return Judged(np.array(rows), np.array(states), np.array(apart))
 
 
-def trained(own: Sequence[Judged], corrections: Judged) -> NDArray[Any]:
-    """Fit a weight for each column on what is not kept apart, and the offset on what is."""
+def trained(own: Sequence[Judged], corrections: Judged) -> dict[str, NDArray[Any]]:
+    """Fit the network on what is not kept apart, and its last offset on what is."""
     parts = (
         (1, 1 - _CORRECTIONS, [one.rows[one.states & ~one.apart] for one in own]),
         (1, _CORRECTIONS, [corrections.rows[~corrections.apart]]),
@@ -98,27 +99,65 @@ def trained(own: Sequence[Judged], corrections: Judged) -> NDArray[Any]:
     states = np.repeat([state for state, *_ in parts], sizes)
     each = np.repeat([part[1] / 2 / size for part, size in zip(parts, sizes, strict=True)], sizes)
     center, width = table.mean(axis=0), table.std(axis=0) + 1e-6
-    table = (table - center) / width
+    weights = _fitted((table - center) / width, states, each)
+    weights["units"] /= width[:, None]
+    weights["unit_offsets"] -= center @ weights["units"]
+    weights = {name: one.astype(np.float16) for name, one in weights.items()}
+    rows = np.concatenate([one.rows[one.states & one.apart] for one in own])
+    least = np.sort(personal.logits(rows, weights))[int(_LOST * len(rows))]
+    return {**weights, "offset": np.float32(weights["offset"] - least)}
+
+
+def _fitted(
+    table: NDArray[Any], states: NDArray[Any], each: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    """Fit the network on a table.
+
+    Args:
+        states: which rows are statements, 0 or 1.
+        each: what a row weighs.
+    """
+    width = table.shape[1]
+    ends = np.cumsum([width * _UNITS, _UNITS, _UNITS])
+
+    def named(found: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        units, unit_offsets, total, offset = np.split(found, ends)
+        return {
+            "units": units.reshape(width, _UNITS),
+            "unit_offsets": unit_offsets,
+            "sum": total,
+            "offset": offset[0],
+        }
 
     def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-        weights, logits = found[:-1], table @ found[:-1] + found[-1]
+        weights = named(found)
+        units, total = weights["units"], weights["sum"]
+        active = np.tanh(table @ units + weights["unit_offsets"])
+        logits = active @ total + weights["offset"]
         value = each @ np.logaddexp(0.0, np.where(states == 1, -logits, logits))
+        value += _RIDGE * (units**2).sum() + _SUM_RIDGE * (total**2).sum()
         missed = each * (expit(logits) - states)
-        down = missed @ table + 2 * _RIDGE * weights
-        return float(value + _RIDGE * weights @ weights), np.append(down, missed.sum())
+        inward = np.outer(missed, total) * (1 - active**2)
+        down = [
+            (table.T @ inward + 2 * _RIDGE * units).ravel(),
+            inward.sum(axis=0),
+            missed @ active + 2 * _SUM_RIDGE * total,
+            [missed.sum()],
+        ]
+        return float(value), np.concatenate(down)
 
-    start = np.zeros(table.shape[1] + 1)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
-    weights = found[:-1] / width
-    logits = np.sort(np.concatenate([one.rows[one.states & one.apart] for one in own]) @ weights)
-    return np.append(weights, -logits[int(_LOST * len(logits))])
+    draw = np.random.default_rng(1)
+    start = np.concatenate([
+        draw.normal(0, 0.05, ends[0]), np.zeros(_UNITS), draw.normal(0, 0.3, _UNITS), [0.0],
+    ])  # fmt: skip
+    return named(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x)
 
 
-def figures(one: Judged, weights: NDArray[Any], is_apart: bool) -> list[str]:
+def figures(one: Judged, weights: Mapping[str, NDArray[Any]], is_apart: bool) -> list[str]:
     """Count the statements that are lost, and the others that count as statements."""
-    personal = one.rows @ weights[:-1] + weights[-1] >= 0
+    stating = personal.logits(one.rows, weights) >= 0
     part = one.apart == is_apart
-    counted = (~personal[part & one.states], personal[part & ~one.states])
+    counted = (~stating[part & one.states], stating[part & ~one.states])
     return [f"{each.sum()}/{len(each)}" for each in counted]
 
 
@@ -136,7 +175,7 @@ def main(
         table.add_row(name, *figures(one, weights, False), *figures(one, weights, True))
     Console().print(table)
     if write:
-        np.save(WEIGHTS, weights.astype(np.float32))
+        np.savez_compressed(WEIGHTS, **weights)
 
 
 if __name__ == "__main__":
