@@ -13,7 +13,7 @@ matters: with the vectors of the default embedder, and without vectors.
 import json
 import random
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice, product
@@ -44,7 +44,7 @@ APART = ("apart", "checked")
 TOLD_BY = ((None, True), ("Alice", True), (None, False))
 _STRANGERS = 6  # newer ones of other pairs for each
 _NEAREST = 2  # in a memory, for each question
-_FAR = 6.0  # what all pairs on two matters weigh, where all that are replaced weigh 1
+SHARE = {1: 1.0, 0: 1.2, -1: 6.0}  # what all pairs of a label weigh
 _RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
 _STEPS = 300
 _PARTS = 5
@@ -107,10 +107,16 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
                     yield texts[gold], texts[other], question.text, -1
 
 
-def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) -> Judged:
-    """Compute the features of pairs, each as often as `TOLD_BY` says."""
+def judged(
+    model: scoring.Cached,
+    every: Sequence[tuple[str, str, str, int]],
+    told_by: Sequence[tuple[str | None, bool]] = TOLD_BY,
+    *,
+    with_repeats: bool = False,
+) -> Judged:
+    """Compute the features of pairs, each as often as `told_by` says."""
     made = []
-    for (older, newer, asked_for, label), (speaker, is_asked) in product(every, TOLD_BY):
+    for (older, newer, asked_for, label), (speaker, is_asked) in product(every, told_by):
         question = asked_for if is_asked else ""
         said = [f"{speaker}: {text}" if speaker else text for text in (older, newer)]
         texts = scoring.vectors(model, said, "document")
@@ -122,24 +128,34 @@ def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) ->
             for text, moment in ((older, _TOLD), (newer, _CORRECTED))
         ]
         nearness = np.array([[0.0, max(place(texts[0] @ texts[1]), replacement.FAR)], [0.0, 0.0]])
-        for pair in replacement.pairs(
-            statements.__getitem__, question, [0, 1], nearness, fit
-        ).values():
+        found = replacement.pairs(
+            statements.__getitem__, question, [0, 1], nearness, fit, with_repeats=with_repeats
+        )
+        for pair in found.values():
             made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
     columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]
     return Judged(*columns)
 
 
-def trained(sets: Sequence[Judged], with_vectors: bool) -> NDArray[Any]:
-    """Fit a weight for each column of the table, then the offset, with an L2 penalty."""
+def trained(
+    sets: Sequence[Judged],
+    with_vectors: bool,
+    share: Mapping[int, float] = SHARE,
+    vector_ridge: float = _VECTOR_RIDGE,
+) -> NDArray[Any]:
+    """Fit a weight for each column of the table, then the offset, with an L2 penalty.
+
+    Args:
+        share: what all pairs of a label weigh.
+        vector_ridge: the penalty of a part of a vector.
+    """
     rows = np.concatenate([one.table(with_vectors) for one in sets])
     label = np.concatenate([one.label for one in sets])
     center, width = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     table = (rows - center) / width
-    share = {1: 1.0, 0: 1.0, -1: _FAR}
     each = np.array([share[int(one)] / (label == one).sum() for one in label])
     each /= each.sum()
-    penalty = np.full(len(width), _VECTOR_RIDGE)
+    penalty = np.full(len(width), vector_ridge)
     penalty[: len(PAIR_FEATURES)] = _RIDGE
 
     def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:

@@ -159,7 +159,7 @@ class MemoryAdmin:
         graph = self._runtime.engines.graph
         return graph.outdated_turns(scope, record_ids, now()) if record_ids else {}
 
-    def statements(self, records: Sequence[Record]) -> Mapping[str, str]:
+    def statements(self, records: Sequence[Record]) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Find which of a user's records state something of him, and which of these hold.
 
         For interfaces that list what is known. A search says so of its matches, for its question.
@@ -171,7 +171,8 @@ class MemoryAdmin:
         Returns:
             By id, the id of the last statement among these that likely took its place, such as a
             new address, else its own id. With the default embedder, turns that only react, ask or
-            give a task are left out.
+            give a task are left out. Then, with that embedder, by the id of each that a newer one
+            says again in other words, the id of the last that does.
         """
         # With numpy, which only importing this does not need.
         from .retrieval.personal import is_personal
@@ -192,13 +193,12 @@ class MemoryAdmin:
 
         stating = [one for one in records if states(one)]
         found = [one for one in stating if one.id in vectors]
-        newest = last_of(
-            [to_statement(one) for one in found],
-            [vectors[one.id].vector for one in found],
-            calibration,
+        told = [to_statement(one) for one in found]
+        links = last_of(told, [vectors[one.id].vector for one in found], calibration)
+        newest, again = (
+            {found[old].id: found[new].id for old, new in one.items()} for one in links
         )
-        replaced = {found[old].id: found[new].id for old, new in newest.items()}
-        return {one.id: replaced.get(one.id, one.id) for one in stating}
+        return {one.id: newest.get(one.id, one.id) for one in stating}, again
 
     def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
         """Call a function if a pending write fails; does not block.

@@ -1,5 +1,6 @@
 """What is known of a person: statements alone, each matter once, what holds now first."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from commonplace.agents import run_plan
 from commonplace.agents.about import about
 from commonplace.agents.standing_instructions import instruction_facts
 from commonplace.sans_io import on
-from commonplace.testing.fakes import HashEmbedder
+from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
 TURNS = [
@@ -33,14 +34,30 @@ def test_each_matter_once_and_what_holds_now(tmp_path: Path):
         known = run_plan(about(Scope(user_id="alice")), on(memory))
 
     assert [(one.text, [old.text for old in one.earlier]) for one in known] == [
-        ("Alice is allergic to peanuts.", []),
         ("My favourite colour is green now.", ["My favourite colour is blue."]),
         ("I don't like jazz.", []),
         ("By the way, my brother lives in Oslo.", []),
         ("I have a cat allergy medicine for my son.", []),
         ("I have a cat.", []),
         ("I moved to Lyon last week.", ["I live in Rome."]),
+        ("Alice is allergic to peanuts.", []),
     ]
+    assert known[-1].since == BEGIN + timedelta(days=TURNS.index("I'm allergic to peanuts."))
+
+
+def test_what_is_said_again_in_other_words_holds_since_it_was_said_first(tmp_path: Path):
+    turns = [
+        "We keep three hens in the yard.", "My neighbour Ivo fixes clocks.", "怕蛇，看到就腿软。",
+        "Ivo next door is a clock repairer.", "Out in our yard there are three hens.",
+        "My sister Ulla keeps three hens, too.", "蛇我最怕了，见到腿就发软。",
+    ]  # fmt: skip
+    with Memory.open(str(tmp_path)) as memory:
+        known_of(memory, turns)
+        known = run_plan(about(Scope(user_id="alice")), on(memory))
+
+    assert [(one.text, (one.since - BEGIN).days, one.earlier) for one in known] == [
+        (turns[5], 5, ()), (turns[6], 2, ()), (turns[3], 1, ()), (turns[4], 0, ()),
+    ]  # fmt: skip
 
 
 def known_of(memory: Memory, turns: Sequence[str]) -> list[str]:
@@ -87,6 +104,23 @@ def test_text_stands_as_it_was_said(tmp_path: Path):
         known = known_of(memory, [*turns])
 
     assert sorted(known) == sorted(kept or " ".join(said.split()) for said, kept in turns.items())
+
+
+def test_facts_stand_for_the_turns_that_they_were_drawn_from(tmp_path: Path):
+    turns = ["My phone number is 416 555 0132.", "Hm, let me see.", "New number: 416 555 0199."]
+    facts = [[f"The user says: {turns[0]}"], [], [f"The user says: {turns[2]}"]]
+    chat = ScriptedChat(
+        [json.dumps({"facts": [{"text": text} for text in texts]}) for texts in facts]
+    )
+    with Memory.open(str(tmp_path), chat=chat) as memory:
+        for day, text in enumerate(turns):
+            turn = Message(text=text, at=BEGIN + timedelta(days=day))
+            memory.add([turn], Scope(user_id="bob", session_id="s"))
+        known = run_plan(about(Scope(user_id="bob")), on(memory))
+
+    assert [(one.text, [old.text for old in one.earlier]) for one in known] == [
+        (*facts[2], facts[0])
+    ]
 
 
 def test_a_revoked_instruction_does_not_hold(tmp_path: Path):

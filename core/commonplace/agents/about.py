@@ -27,7 +27,7 @@ class Known:
     Attributes:
         text: what states it, without questions and small talk beside it.
         record: where it stands.
-        since: when it was said or began.
+        since: when it was first said or began.
         until: when it ended; None if it holds, as far as is known.
         earlier: what held before on the same matter, newest first.
     """
@@ -45,8 +45,9 @@ def about(scope: Scope) -> Plan[list[Known]]:
     Read are the newest 1,000 records, and of these the newest 250 statements: facts, preferences,
     profile, and the user's own turns without questions, small talk and requests. With the default
     embedder, turns that its vectors tell to be reactions, tasks or code are left out as well. A
-    matter that was told several times is one line; so are a fact and the turn that it was drawn
-    from. A standing instruction that a newer one replaces is left out, as in a note.
+    matter that was told several times, with that embedder in other words too, is one line as it was
+    told last; so are a fact and the turn that it was drawn from. A standing instruction that a
+    newer one replaces is left out, as in a note.
 
     Args:
         scope: whose memory; one with a `user_id` alone covers all agents and sessions.
@@ -58,9 +59,13 @@ def about(scope: Scope) -> Plan[list[Known]]:
     outdated: Mapping[str, datetime] = {}
     if turns:
         outdated = yield call("admin.outdated_turns", scope, turns)
-    told = [one for one in _in_force(told) if one.record.id not in outdated]
-    newest: Mapping[str, str] = yield call("admin.statements", [one.record for one in told])
-    return _by_matter([one for one in told if one.record.id in newest], newest)
+    drawn = {source for one in told for source in one.record.sources}.intersection(turns)
+    told = [one for one in _in_force(told) if one.record.id not in drawn | outdated.keys()]
+    newest: Mapping[str, str]
+    again: Mapping[str, str]
+    newest, again = yield call("admin.statements", [one.record for one in told])
+    told = [one for one in told if one.record.id in newest]
+    return _by_matter(_told_once(told, again), newest)
 
 
 def _known(record: Record) -> Known | None:
@@ -96,33 +101,52 @@ def _in_force(told: Sequence[Known]) -> list[Known]:
     return [one for one in told if not _sentences(one.text) <= over]
 
 
+def _told_once(told: Sequence[Known], again: Mapping[str, str]) -> list[Known]:
+    """Leave out what is said again and never ended; what says it holds since then.
+
+    Args:
+        again: by id, the id of what says it again.
+    """
+    since = {one.record.id: one.since for one in told}
+    once = []
+    for one in told:
+        last = again.get(one.record.id)
+        if last is None or one.until is not None:
+            once.append(one)
+        else:
+            since[last] = min(since[last], one.since)
+    return [replace(one, since=since[one.record.id]) for one in once]
+
+
 def _by_matter(told: Sequence[Known], newest: Mapping[str, str]) -> list[Known]:
     """Put what newer statements replace below them, and leave out what is said again.
 
     Args:
         newest: by id, the id of what holds: its own, or that of what replaces it.
     """
-    drawn = {source for one in told for source in one.record.sources}
     by_id = {one.record.id: one for one in told}
     order = sorted(
         told, key=lambda one: (newest[one.record.id] != one.record.id, one.until is not None)
     )
     lines: dict[str, Known] = {}
     earlier: dict[str, list[Known]] = {}
+    line_of: dict[str, str] = {}  # of what holds, and is said by another line
     for one in order:
-        root = newest[one.record.id]
-        if one.record.kind == "episode" and one.record.id in drawn:
-            continue
+        root = line_of.get(newest[one.record.id], newest[one.record.id])
         holds = root == one.record.id
         same = earlier.setdefault(root, [])
         beside = lines.values() if holds else [by_id[root], *same]
-        if any(_says(other, one) for other in beside):
-            continue
-        if holds:
+        saying = next((other for other in beside if _says(other, one)), None)
+        if saying is None and holds:
             lines[root] = one
-        else:
+        elif saying is None:
             same.append(replace(one, until=one.until or by_id[root].since))
-    return [replace(one, earlier=tuple(earlier[id_])) for id_, one in lines.items()]
+        elif holds:
+            line_of[root] = saying.record.id
+            lines[saying.record.id] = replace(saying, since=min(saying.since, one.since))
+    found = [replace(one, earlier=tuple(earlier[id_])) for id_, one in lines.items()]
+    found.sort(key=lambda one: one.since, reverse=True)
+    return sorted(found, key=lambda one: one.until is not None)
 
 
 def _says(one: Known, other: Known) -> bool:

@@ -1,14 +1,15 @@
-"""How likely a newer statement took the place of an older one, when something is asked.
+"""How likely a newer statement took the place of an older one, or says it again.
 
 The likelihood is logistic, as the score is: a weighted sum of the features of a pair and, with the
 default embedder, of what is alike in their vectors: that somebody tells of a change can be seen in
 a vector whatever the words. `benchmarks/train_replacement.py` measures the weights on pairs that
-were judged by hand, and writes `replacement.json` and `replacement.npy`.
+were judged by hand, and writes `replacement.json` and `replacement.npy`; those of what is said
+again are measured by `benchmarks/train_repeats.py`, and stand in `repeats.npy`.
 """
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -28,6 +29,7 @@ from .statement_words import (
     HOPE,
     KIN,
     NOW,
+    ONCE,
     PAST,
     SELF,
     Words,
@@ -40,6 +42,8 @@ from .utterance_kinds import statements
 FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
+_NEAR = 0.5  # least nearness of what is said again
+_CLEARLY = 0.2  # by how much a change must be likelier than that it is said again
 _LEAST = -4.5
 """Least logit without what the words add: of those replaced, 99 of 100 have more."""
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
@@ -50,7 +54,7 @@ _ADDS = Words(
     r"又|也|还(?!给|清)|另|二|も",
 )
 _ABBREVIATED = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. ")
-_DIGIT = re.compile(r"\d")
+_NUMBERS = re.compile(r"\d+")
 _WORDS = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|['’@.+-])*[^\W{CJK}]")
 
 
@@ -181,12 +185,13 @@ class _Told(NamedTuple):
         longest: the words of its longest sentence.
         is_unreal: it tells of the past or of a wish.
         closes: it says that something is over. goes_on: that something is another way now.
-        adds: it tells of one more. has_digits: there is a number in it.
+        adds: it tells of one more. is_event: it tells only what was once done.
+        numbers: in digits in it.
     """
 
     small: str
     sentences: tuple[tuple[str, str], ...]
-    kin: frozenset[str]
+    kin: tuple[str, ...]
     words: frozenset[str]
     values: frozenset[str]
     longest: tuple[str, ...]
@@ -194,7 +199,8 @@ class _Told(NamedTuple):
     closes: bool
     goes_on: bool
     adds: bool
-    has_digits: bool
+    is_event: bool
+    numbers: frozenset[str]
 
 
 class Pair(NamedTuple):
@@ -249,7 +255,7 @@ def _features(pair: Pair) -> tuple[float, ...]:
         # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
         pair.beginning,
         pair.matching * len((asked & older.words) - told) / number,
-        newer.has_digits and older.has_digits,
+        bool(newer.numbers and older.numbers),
         # What the newer one says of the change.
         newer.closes,
         newer.goes_on,
@@ -282,6 +288,8 @@ def pairs(
     nearness: NDArray[Any],
     fit: NDArray[Any],
     vectors: NDArray[Any] | None = None,
+    *,
+    with_repeats: bool = False,
 ) -> dict[tuple[int, int], Pair]:
     """Pair statements with the newer ones near them that may replace them, by their indices.
 
@@ -293,13 +301,17 @@ def pairs(
             that is not newer.
         fit: how near each statement is to the question, as above.
         vectors: of the default embedder, a row for each statement; None of another.
+        with_repeats: pair them with all near ones that may say them again, too.
 
     Returns:
         By the indices of the older and of the newer one.
     """
     gain = fit - fit[older][:, None]
     added = None if vectors is None else _added(vectors[older], vectors)
-    near = np.nonzero(_may(nearness, gain, added))
+    may = _may(nearness, gain, added)
+    if with_repeats:
+        may |= nearness >= _NEAR
+    near = np.nonzero(may)
     if not len(near[0]):
         return {}
     statement, asked = cache(statement), matter_words(question.lower())
@@ -316,7 +328,7 @@ def pairs(
         names, others = _names_of(earlier), _names_of(later)
         names = names if names == others else names | others
         one, other = _told(later.text, names), _told(earlier.text, names)
-        if _is_of_another(one, other) or _says_again(one, other):
+        if _is_of_another(one, other) or (not with_repeats and _changes_nothing(one, other)):
             continue
         if other is not told:  # as a rule once for each older one
             told, slots = other, _slots_of(other)
@@ -339,17 +351,21 @@ def pairs(
 
 def last_of(
     told: Sequence[Statement], vectors: Sequence[Sequence[float]], calibration: Calibration
-) -> dict[int, int]:
-    """Map each statement that newer ones likely replace to the last of these, by their indices.
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Find which statements newer ones likely replace, and which ones they say again.
 
     Nothing is asked, so only what is near counts.
 
     Args:
         vectors: of the statements.
         calibration: of the vectors' embedder.
+
+    Returns:
+        By their indices: of each of both kinds the last that holds on its matter, and of each that
+        is said again the last that does. The latter is empty without the default embedder.
     """
     if not told:
-        return {}
+        return {}, {}
     table = np.array(vectors)
     scales = [calibration.scale(one.text) for one in told]
     nearness = np.stack([one.place(table @ row) for one, row in zip(scales, table, strict=True)])
@@ -357,24 +373,56 @@ def last_of(
     nearness[~is_newer] = 0.0
     far = np.argsort(nearness, axis=1)[:, :-_NEIGHBOURS]
     np.put_along_axis(nearness, far, 0.0, axis=1)
+    is_default = all(one.of_default for one in scales)
     found = pairs(
         told.__getitem__,
         "",
         range(len(told)),
         nearness,
         np.zeros(len(told)),
-        table if all(one.of_default for one in scales) else None,
+        table if is_default else None,
+        with_repeats=True,
     )
+    replaced = likelihoods([*found.values()])
+    repeated = repeats(found, table) if is_default else 0.0 * replaced
     newest: dict[int, int] = {}
-    for (old, new), likelihood in zip(found, likelihoods([*found.values()]), strict=True):
-        if likelihood >= LIKELY and (old not in newest or _is_newer(told[new], told[newest[old]])):
-            newest[old] = new
-    for old, new in newest.items():
-        last = new
-        while last in newest:
-            last = newest[last]
-        newest[old] = last
-    return newest
+    again: dict[int, int] = {}
+
+    def keep(links: dict[int, int], old: int, new: int) -> None:
+        if old not in links or _is_newer(told[new], told[links[old]]):
+            links[old] = new
+
+    for ((old, new), pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
+        is_change = change >= LIKELY and not _changes_nothing(pair.newer, pair.older)
+        if repeat >= LIKELY and not (is_change and change > repeat + _CLEARLY):
+            keep(again, old, new)
+        if repeat >= LIKELY or is_change:
+            keep(newest, old, new)
+    for links in (newest, again):
+        for old, new in links.items():
+            last = new
+            while last in links:
+                last = links[last]
+            links[old] = last
+    return newest, again
+
+
+def repeats(found: Mapping[tuple[int, int], Pair], vectors: NDArray[Any]) -> NDArray[Any]:
+    """Compute how likely the newer one of each pair says the older one again, in 0..1.
+
+    One that has other numbers does not.
+
+    Args:
+        found: the pairs, by the indices of the older and of the newer one.
+        vectors: of the default embedder, a row for each statement.
+    """
+    older, newer = np.array([*found], int).reshape(-1, 2).T
+    table = np.hstack([rows([*found.values()]), vector_rows(vectors[older], vectors[newer])])
+    weights = _repeat_weights()
+    likely: NDArray[Any] = 1 / (1 + np.exp(-table @ weights[:-1] - weights[-1]))
+    numbers = [(one.older.numbers, one.newer.numbers) for one in found.values()]
+    likely *= [not new or old <= new for old, new in numbers]
+    return likely
 
 
 def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
@@ -390,11 +438,13 @@ def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None)
 
 def _is_of_another(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one is about a relative or friend whom the older one does not name."""
-    return any(one not in older.small for one in newer.kin)
+    return any(all(word not in older.small for word in KIN[one]) for one in newer.kin)
 
 
-def _says_again(newer: _Told, older: _Told) -> bool:
-    """Tell whether the newer one has all words and values of the older one, and tells no change."""
+def _changes_nothing(newer: _Told, older: _Told) -> bool:
+    """Tell whether both are events, or the newer one has all words and values of the older one."""
+    if newer.is_event and older.is_event:
+        return True
     if not older.values or newer.closes or newer.goes_on:
         return False
     return older.words | older.values <= newer.words | newer.values
@@ -431,14 +481,14 @@ def _changes_of(newer: _Told, slots: Sequence[tuple[str, str, str]]) -> tuple[bo
 def _told(text: str, names: frozenset[str]) -> _Told:
     said = statements(_ABBREVIATED.sub(r"\1 ", text)) or (text,)
     owners = [subject(one, one.lower()) for one in said]
-    owners = ["" if one in SELF or one in names else one for one in owners]
+    owners = ["" if one in SELF or one in names else KIN.get(one, (one,))[0] for one in owners]
     stems = frozenset().union(*map(vocabulary, names))
     small = text.lower()
     longest = max(said, key=len).lower()
     return _Told(
         small=small,
         sentences=tuple(zip(owners, map(str.lower, said), strict=True)),
-        kin=KIN.intersection(owners),
+        kin=tuple(one for one in owners if one in KIN),
         words=matter_words(small) - stems,
         values=values_in(text),
         longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
@@ -446,7 +496,8 @@ def _told(text: str, names: frozenset[str]) -> _Told:
         closes=CLOSE.search(small) is not None,
         goes_on=NOW.search(small) is not None,
         adds=_ADDS.search(small) is not None,
-        has_digits=_DIGIT.search(small) is not None,
+        is_event=all(ONCE.search(one.lower()) for one in said),
+        numbers=frozenset(_NUMBERS.findall(small)),
     )
 
 
@@ -473,4 +524,11 @@ def _weights(name: str) -> tuple[NDArray[Any], float]:
 @cache
 def _vector_weights() -> NDArray[Any]:
     found: NDArray[Any] = np.load(str(files(__package__).joinpath("replacement.npy")))
+    return found
+
+
+@cache
+def _repeat_weights() -> NDArray[Any]:
+    """Read the weights of `PAIR_FEATURES` and of `vector_rows`, then the offset."""
+    found: NDArray[Any] = np.load(str(files(__package__).joinpath("repeats.npy")))
     return found

@@ -54,12 +54,13 @@ _OCCUPATION = (
 )
 # Of whom or of which there is one at a time, so that "my new one" replaces the one before.
 _SINGLE = (
-    r"account|advisor|adviser|apartment|bank|bike|boss|boyfriend|car|carrier|coach|commute|computer"
-    r"|dentist|department|doctor|editor|employer|fiancée?|flat|flatmate|girlfriend|gp|gym"
-    r"|hairdresser|home|house|husband|insurer|job|landlady|landlord|laptop|lawyer|line manager"
-    r"|manager|neighbou?rhood|nickname|office|partner|phone|physician|physio|plan|position"
-    r"|president|provider|roommate|salary|school|supervisor|surname|tablet|teacher|team lead"
-    r"|therapist|title|trainer|tutor|username|vet|wife|yoga teacher"
+    r"account|accountant|advisor|adviser|agent|apartment|babysitter|bank|bike|boss|boyfriend|camera"
+    r"|car|carrier|cleaner|coach|commute|computer|dentist|department|doctor|editor|employer|fiancée?"
+    r"|flat|flatmate|gardener|girlfriend|gp|gym|hairdresser|home|house|husband|insurer|job|landlady"
+    r"|landlord|laptop|lawyer|line manager|manager|nanny|neighbou?rhood|nickname|office|optician"
+    r"|partner|phone|physician|physio|plan|position|president|provider|roommate|salary|school"
+    r"|secretary|solicitor|supervisor|surgeon|surname|tablet|teacher|team lead|tenant|therapist"
+    r"|title|trainer|tutor|username|vet|wife|yoga teacher"
 )
 _NUMBER = (
     r"(?:\d{1,2}(?:st|nd|rd|th)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"

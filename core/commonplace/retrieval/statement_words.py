@@ -247,7 +247,19 @@ PEOPLE = (
     "freund hermana hermano madre padre hija hijo esposa marido amiga amigo"
 ).split()
 _ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
-KIN = frozenset(PEOPLE) - _ROLES
+_ALIKE = (
+    "mother mom mum mutter mama madre", "father dad vater papa padre", "sister schwester hermana",
+    "brother bruder hermano", "daughter tochter hija", "son sohn hijo", "wife frau esposa mujer",
+    "husband mann marido esposo", "girlfriend freundin novia partner", "dog puppy hund perro",
+    "boyfriend freund novio partner", "fiancé fiancée", "cat kitten katze gato", "cousin cousins",
+    "kid kids child children kinder hijos", "friend friends amigo amiga freund freundin",
+    "grandmother grandma granny gran oma abuela", "grandfather grandpa granddad opa abuelo",
+    "neighbour neighbor neighbours vecino nachbar", "colleague colleagues", "roommate flatmate",
+)  # fmt: skip
+KIN = {one: (one,) for one in sorted(frozenset(PEOPLE) - _ROLES)} | {
+    one: tuple(alike.split()) for alike in _ALIKE for one in alike.split() if one in PEOPLE
+}
+"""Relatives, friends and pets, each with the words that may mean the same one."""
 SELF = frozenset(["", "me", "user"])
 _CHINESE_PEOPLE = (
     r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
