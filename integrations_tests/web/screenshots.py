@@ -1,8 +1,11 @@
 """Pictures of the pages in the docs: `python -m integrations_tests.web.screenshots` renews them."""
 
+import io
 import sys
 import tempfile
 from pathlib import Path
+
+from PIL import Image
 
 from commonplace import Memory
 
@@ -10,6 +13,7 @@ from .browser import addresses, fill, log_in, serving, started_browser
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "pages"
 WIDTH, MOST = 900, 1150
+COLOURS = 256  # less than half the bytes, and nothing that one sees
 VIEWS = (
     "why", "people", "person", "records", "conversation", "record", "about", "graph", "forget",
     "rights", "operation",
@@ -30,7 +34,10 @@ def main() -> None:
                     page.goto(f"{site}/{addresses(memory)[name]}")
                     height = min(page.evaluate("document.documentElement.scrollHeight"), MOST)
                     clip = {"x": 0, "y": 0, "width": WIDTH, "height": height}
-                    page.screenshot(path=FOLDER / f"{name}.png", full_page=True, clip=clip)
+                    taken = page.screenshot(full_page=True, clip=clip)
+                    picture = Image.open(io.BytesIO(taken)).convert("RGB")
+                    picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
+                    picture.save(FOLDER / f"{name}.png", optimize=True)
                     sys.stdout.write(f"{name}\n")
 
 

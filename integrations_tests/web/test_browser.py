@@ -25,6 +25,7 @@ from .many import fill_many
 
 pytestmark = pytest.mark.slow
 DESKTOP, PHONE = 1280, 360
+READABLE = 600  # pixels of a graph, at least
 LOUD = ("error", "warning")
 REACHABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary"
 FOCUSED = """() => {
@@ -111,6 +112,9 @@ def test_every_view_is_whole_in_its_language_with_or_without_scripts_and_fits_a_
             for width in (DESKTOP, PHONE):
                 page.set_viewport_size({"width": width, "height": 800})
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+                if name == "graph":  # its names stay readable
+                    assert page.locator(".graph svg").bounding_box()["width"] >= READABLE
+            assert "`" not in page.locator("main").inner_text(), name
         # The browser says itself that one answer had the status 404.
         assert [one for one in complaints if "404" not in one] == []
 

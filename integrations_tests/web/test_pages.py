@@ -254,7 +254,7 @@ def test_a_limited_login_reaches_its_own_users_only(memory, tmp_path, how):
     assert memory.get(hers, ALICE) is not None
 
 
-def test_a_record_is_edited_hidden_deleted_and_restored(memory):
+def test_a_record_is_edited_hidden_shown_again_deleted_and_restored(memory):
     client = operator(memory, write=True)
     [known] = [one.id for one in memory.list(ALICE) if "Lyon" in one.text]
     where = {"user": "alice", "id": known}
@@ -271,6 +271,9 @@ def test_a_record_is_edited_hidden_deleted_and_restored(memory):
     client.post("/record", data={**sent, "action": "expire"})
     assert memory.get(known, ALICE) is None
     assert memory.get(known, ALICE, include_expired=True) is not None
+    assert "unexpire" in client.get("/record", params=where).text
+    client.post("/record", data={**sent, "action": "unexpire"})
+    assert memory.get(known, ALICE).expires_at is None
 
 
 def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
@@ -279,7 +282,8 @@ def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
     assert client.get("/forget.json?user=bob").json()["counts"]["graph.records"] == 1
     sent = {"csrf": fields(page.text)["csrf"], "user": "bob"}
 
-    assert client.post("/forget", data={**sent, "confirm": "alice"}).status_code == 400
+    refused = client.post("/forget", data={**sent, "confirm": "alice"})
+    assert (refused.status_code, "nothing is erased" in refused.text) == (400, True)
     assert len(memory.list(BOB)) == 1
     done = client.post("/forget", data={**sent, "confirm": "bob"})
     assert "Nothing of this is left" in done.text

@@ -131,7 +131,9 @@ class _Pages:
             finalize=_readable, trim_blocks=True, lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )  # fmt: skip
-        self._templates.filters |= {"day": _day, "moment": _moment, "size": _size, "exact": escape}
+        self._templates.filters |= {
+            "day": _day, "moment": _moment, "size": _size, "exact": escape, "code": _code,
+        }  # fmt: skip
         self._templates.globals |= {
             "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
             "scope_parameters": scope_parameters, "draw_hours": draw_hours,
@@ -251,7 +253,8 @@ class _Pages:
         if status == 401 and not _is_json(request):
             shown = Shown(template="login.html", data={"is_wrong": False}, status=401)
             return self._html(request, None, "login", shown)
-        return self._error(request, status, "")
+        detail = error.detail if isinstance(error, HTTPException) else ""
+        return self._error(request, status, "", key=f"error_{detail}")
 
     def _failed(self, request: Request, login: Login, error: CommonplaceError) -> Response:
         known = (status for kind, status in _STATUS.items() if isinstance(error, kind))
@@ -261,16 +264,14 @@ class _Pages:
         return self._error(request, status, str(error) if login.users is None else "", login)
 
     def _error(
-        self, request: Request, status: int, reason: str, login: Login | None = None
+        self, request: Request, status: int, reason: str, login: Login | None = None, key: str = ""
     ) -> Response:
-        data = {"status": status, "reason": reason}
+        data: dict[str, Any] = {"status": status, "reason": reason}
         if _is_json(request):
             return JSONResponse({"error": data}, status)
-        known = f"error_{status}" in STRINGS
-        shown = Shown(
-            template="error.html", data=data | {"key": f"error_{status if known else 400}"},
-            status=status,
-        )  # fmt: skip
+        keys = (key, f"error_{status}", "error_400")
+        data["key"] = next(one for one in keys if one in STRINGS)
+        shown = Shown(template="error.html", data=data, status=status)
         return self._html(request, login, "error", shown)
 
     def _answer(self, request: Request, login: Login, name: str, shown: Shown) -> Response:
@@ -323,6 +324,14 @@ def _visible(char: str) -> str:
     if char in "\n\t\u200c\u200d" or char.isprintable() or unicodedata.category(char) == "Zs":
         return char
     return char.encode("unicode_escape", "surrogatepass").decode()
+
+
+def _code(text: str) -> Markup:
+    """Set in a text of ours what stands between backticks as code."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part
+        for place, part in enumerate(text.split("`"))
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def scope_parameters(scope: Scope) -> dict[str, str | None]:
 
 
 async def record(ask: Ask) -> Shown:
-    """Edit, pin, hide, delete or restore a record."""
+    """Edit, pin, hide, show again, delete or restore a record."""
     scope, record_id, memory = ask.scope(), ask.text("id") or "", ask.memory
     action = ask.text("action")
     done: WriteResult
@@ -39,8 +39,9 @@ async def record(ask: Ask) -> Shown:
     elif action in ("pin", "unpin"):
         pinned = action == "pin"
         done = await memory.aupdate(record_id, None, scope, pinned=pinned, wait=PATIENCE)
-    elif action == "expire":
-        done = await memory.aupdate(record_id, None, scope, expires_at=now(), wait=PATIENCE)
+    elif action in ("expire", "unexpire"):
+        at = now() if action == "expire" else None
+        done = await memory.aupdate(record_id, None, scope, expires_at=at, wait=PATIENCE)
     elif action == "delete":
         done = await memory.adelete(record_id, scope, wait=PATIENCE)
     elif action == "restore":
@@ -55,7 +56,7 @@ async def forget(ask: Ask) -> Shown:
     """Erase a scope whose id was typed, and show the receipt."""
     scope = ask.scope()
     if ask.text("confirm") != confirmation(scope):
-        raise HTTPException(400)
+        raise HTTPException(400, "confirm")
     return receipt(scope, await ask.memory.aforget(scope))
 
 
