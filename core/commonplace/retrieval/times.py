@@ -60,9 +60,14 @@ def asked_times(question: str, at: datetime) -> list[AskedTime]:
     return list(dict.fromkeys(found for _, found in resolved_days(question, at)))
 
 
-def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
+def resolved_days(text: str, at: datetime) -> Sequence[tuple[Span, AskedTime]]:
     """Read the times that a question names, each with its place, in their order."""
-    today, text = at.date(), text[:_MAX_CHARACTERS]
+    return _resolved_days(text[:_MAX_CHARACTERS], at.date())
+
+
+@lru_cache(maxsize=16)
+def _resolved_days(text: str, today: date) -> Sequence[tuple[Span, AskedTime]]:
+    """Resolve as `resolved_days`; cached, as one search reads its question more than once."""
     found = [*_numeric(text, today)] if _DIGIT.search(text) else []
     for span, rule, values in _readings(text):
         read = _read(rule, values, today)
@@ -552,7 +557,7 @@ _EASTERN_WORD = re.compile(
 def _readings(text: str) -> Sequence[tuple[Span, Rule, _Values]]:
     """Find the time expressions of a text in every language that it has words of.
 
-    Cached, as one search reads its question more than once.
+    Cached, as one search resolves those of its question for more than one day.
     """
     found = [*_eastern_readings(text)] if _IDEOGRAPH.search(text) else []
     matches = list(islice(_WORD.finditer(text), _MOST_WORDS))

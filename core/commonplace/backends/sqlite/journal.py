@@ -15,7 +15,7 @@ from ...errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
-from ...ports.stores import Clock, Operation, OperationKind, version_at
+from ...ports.stores import Clock, Operation, OperationKind, altered, version_at
 from ...types import Backlog, DeadLetter, Scope, now
 from ..shared import rows
 from .connection import ConnectionHandle, SqliteConnection, translated
@@ -120,7 +120,7 @@ class SqliteJournal:
             stamped = []
             for operation in operations:
                 version = max(version, operation.version + 1)
-                stamped.append(replace(operation, version=version))
+                stamped.append(altered(operation, version=version))
                 version += 1
             _set_last_version(connection, version - 1)
             return stamped
@@ -309,7 +309,7 @@ class SqliteJournal:
             *(rows.to_micros(self._clock()), self._holder.id),
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
-        return replace(operation, seq=seq, version=version)
+        return altered(operation, seq=seq, version=version)
 
     def _to_operation(self, row: OperationColumns) -> Operation:
         return Operation(
