@@ -1,6 +1,6 @@
 """Does a note show what holds now before what it replaced, and mark what no longer holds?
 
-    python benchmarks/corrections.py [--half apart|checked|simple_apart|develop...] [--misses N]
+    python benchmarks/corrections.py [--half apart|checked|natural_apart|...] [--misses N]
 
 Each pair of `corrections.toml` is told to a store of its own user, three weeks apart: once alone,
 once between the turns of twelve other sessions (`agent_days.py`). A month later its question is
@@ -32,7 +32,9 @@ from commonplace import Fact, Memory, Message, Scope
 from commonplace.agents import AgentMemory, Policy, shown
 from commonplace.agents.note import is_earlier
 
-Half = Literal["develop", "judge", "second", "third", "apart", "checked", "simple_apart"]
+Half = Literal[
+    "develop", "judge", "second", "third", "apart", "checked", "simple_apart", "natural_apart"
+]
 PAIRS = Path(__file__).with_name("corrections.toml")
 OTHERS = (0, 12)
 _TOLD, _CORRECTED, _ASKED = (datetime(2026, 3, day, 9, tzinfo=UTC) for day in (1, 22, 31))

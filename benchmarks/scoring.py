@@ -17,6 +17,7 @@ from commonplace.ports import Embedder, TokenEmbedder, TokenEmbedding
 from commonplace.testing.fakes import HashEmbedder
 
 UNFOUND = 1_000_000
+_Asked = tuple[str, str]  # the purpose and the text
 
 
 class Cached:
@@ -26,25 +27,26 @@ class Cached:
         self.id = inner.id
         self.dimensions = inner.dimensions
         self._inner = inner
-        self._known: dict[str, Sequence[float]] = {}
+        self._known: dict[_Asked, Sequence[float]] = {}
 
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[Sequence[float]]:
         """Embed what is new, remember it, and answer in the order of the texts."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        new = [text for text in dict.fromkeys(texts) if (purpose, text) not in self._known]
         if new:
             vectors = self._inner.embed(new, purpose=purpose)
-            self._known.update(zip(new, vectors, strict=True))  # type: ignore[arg-type]  # sync
-        return [self._known[text] for text in texts]
+            for text, vector in zip(new, vectors, strict=True):  # type: ignore[arg-type]  # sync
+                self._known[purpose, text] = vector
+        return [self._known[purpose, text] for text in texts]
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote for the same embedder, if anything."""
         self._known |= _pickled(self._file(folder, "vectors"))
 
     def save(self, folder: Path) -> None:
-        """Write everything known, for later runs."""
-        self._file(folder, "vectors").write_bytes(pickle.dumps(self._known))
+        """Write what is known of documents, for later runs: how questions are read may change."""
+        self._file(folder, "vectors").write_bytes(pickle.dumps(_of_documents(self._known)))
 
     def _file(self, folder: Path, name: str) -> Path:
         return folder / f"{re.sub(r'[^A-Za-z0-9.]+', '-', self.id)}.{name}"
@@ -58,17 +60,18 @@ class CachedTokens(Cached):
         self.token_space = inner.token_space
         self.token_dimensions = inner.token_dimensions
         self._encoder = inner
-        self._tokens: dict[str, TokenEmbedding] = {}
+        self._tokens: dict[_Asked, TokenEmbedding] = {}
 
     def embed_tokens(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[TokenEmbedding]:
         """Embed what is new, remember it, and answer in the order of the texts."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
+        new = [text for text in dict.fromkeys(texts) if (purpose, text) not in self._tokens]
         if new:
             made = self._encoder.embed_tokens(new, purpose=purpose)
-            self._tokens.update(zip(new, made, strict=True))  # type: ignore[arg-type]  # sync
-        return [self._tokens[text] for text in texts]
+            for text, found in zip(new, made, strict=True):  # type: ignore[arg-type]  # sync
+                self._tokens[purpose, text] = found
+        return [self._tokens[purpose, text] for text in texts]
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote for the same embedder, if anything."""
@@ -76,9 +79,13 @@ class CachedTokens(Cached):
         self._tokens |= _pickled(self._file(folder, "tokens"))
 
     def save(self, folder: Path) -> None:
-        """Write everything known, for later runs."""
+        """Write what is known of documents, for later runs."""
         super().save(folder)
-        self._file(folder, "tokens").write_bytes(pickle.dumps(self._tokens))
+        self._file(folder, "tokens").write_bytes(pickle.dumps(_of_documents(self._tokens)))
+
+
+def _of_documents(known: dict[_Asked, Any]) -> dict[_Asked, Any]:
+    return {key: found for key, found in known.items() if key[0] == "document"}
 
 
 def _pickled(file: Path) -> dict[str, Any]:

@@ -4,7 +4,8 @@
 
 Reads the sets of `ranking_sets`: made-up memories in six languages, half of LoCoMo's conversations
 and BEAM's even ones, if their files are given (neither is ours to ship). Every question is asked
-through the public API, and the features of its candidates are recorded.
+through the public API, and the features of its candidates are recorded: of made-up memories by a
+reading of questions that has not seen their language (`train_questions.py`).
 
 1. Order: the weights that make the answers the most likely choice among the candidates (listwise
    softmax; each kind of memory counts the same, LoCoMo twice; L2).
@@ -20,8 +21,8 @@ import json
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from scipy.optimize import minimize
+from train_questions import Reading, left_out
 
 from commonplace import Match, Memory
 from commonplace.retrieval import ranking
@@ -146,14 +148,21 @@ class Recorded:
         )
 
 
-def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
-    """Write every memory, ask every question and record the features of the candidates."""
+def record(
+    memory: Memory, cases: Sequence[ranking_sets.Case], readings: Mapping[str, Reading]
+) -> Recorded:
+    """Write every memory, ask every question and record the features of the candidates.
+
+    Args:
+        readings: by language, how the questions of made-up memories are read.
+    """
     columns: dict[str, list[Any]] = defaultdict(list)
     for case in track(cases, "recording", transient=True):
         for session in case.sessions:
             memory.add(list(session.contents), session.scope, infer=False)
+        reading = None if case.kind in WHOLE else readings.get(case.language)
         for asked in case.questions:
-            with _caught() as caught:
+            with _caught() as caught, reading.used() if reading else nullcontext():
                 memory.search(asked.text, asked.scope, top_k=TOP, asked_at=asked.asked_at)
             if not caught:
                 continue
@@ -476,7 +485,7 @@ def main(
         tempfile.TemporaryDirectory() as folder,
         Memory.open(folder, embedder=model) as memory,
     ):
-        recorded = record(memory, cases)
+        recorded = record(memory, cases, {} if apart else left_out())
     systems = {"shipped": judged(recorded, Weights.shipped())}
     if not apart:
         if not quick:

