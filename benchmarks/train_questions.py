@@ -14,9 +14,10 @@ nothing is trained on.
 import random
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -24,12 +25,14 @@ import evidence
 import numpy as np
 import ranking_sets
 import typer
+from evidence import Session
 from numpy.typing import NDArray
-from ranking_cases import Case
+from ranking_cases import Case, Question
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
 
+from commonplace import Fact, Message, Scope
 from commonplace.models import sentence_encoder
 from commonplace.models.sentence_encoder import SentenceEncoder, TokenBackend, load_projection
 from commonplace.passages import is_short
@@ -42,6 +45,7 @@ APART = ("apart", "checked")
 SEEDS = (0, 1)
 DATED = ("exact date", "relative date")  # asked for by the day, of which a text says nothing
 FOLDS = (("en", "mixed"), ("zh",), ("de", "es"), ("ja", "ar"))
+_TOLD = datetime(2026, 3, 1, tzinfo=UTC)
 TOGETHER = 24  # groups of sentences that make a memory
 # How much a question counts: those of `questions.toml` are the most varied.
 WEIGHTS = {"memories": 1.0, "corrections": 1.0, "questions": 6.0}
@@ -66,6 +70,11 @@ class Told:
     name: str
     texts: Sequence[str]
     asked: Sequence[Asked]
+
+    @property
+    def is_apart(self) -> bool:
+        """Tell whether nothing is trained on it."""
+        return self.name.split(",")[0].endswith(APART)
 
 
 def memories() -> Iterator[Told]:
@@ -297,26 +306,61 @@ class Reading(NamedTuple):
             backend.read_questions(*sentence_encoder.shipped_reading())
 
 
-def trained(every: Sequence[Encoded], without: Collection[str] = ()) -> Reading:
-    """Train on all that is not kept apart, without the memories of some languages."""
-    out = {f"memories, {language}" for language in without}
-    names = [one.told.name.split(",")[0] for one in every]
-    known = [
-        one
-        for one, name in zip(every, names, strict=True)
-        if not name.endswith(APART) and one.told.name not in out
-    ]
+def trained(every: Sequence[Encoded], fold: int | None = None) -> Reading:
+    """Train on all that is not kept apart, nor left out in one of `FOLDS`."""
+    known = [one for one in every if not one.told.is_apart]
+    if fold is not None:
+        out = {f"memories, {language}" for language in FOLDS[fold]}
+        asked = [place for place, one in enumerate(known) if one.told.source == "questions"]
+        held = {*asked[fold :: len(FOLDS)]}
+        known = [
+            one for place, one in enumerate(known) if place not in held and one.told.name not in out
+        ]
     start = np.vstack(load_projection(sentence_encoder.PROJECTION))
     return Reading(fitted_map(known), fitted_projection(known, start))
 
 
 def left_out() -> dict[str, Reading]:
-    """Train for each language a reading that has not seen its memories, by language.
+    """Train for each of `FOLDS` a reading that has not seen it.
 
     What weighs the features of a search must not see questions that the reading learned from.
+
+    Returns:
+        By the language of made-up memories, and by the fold, which is the `pair` of `cases`.
     """
     every = encoded([*memories()])
-    return {language: found for one in FOLDS for found in [trained(every, one)] for language in one}
+    readings = [trained(every, fold) for fold in range(len(FOLDS))]
+    found = {one: readings[fold] for fold, languages in enumerate(FOLDS) for one in languages}
+    return found | {str(fold): one for fold, one in enumerate(readings)}
+
+
+def cases() -> Iterator[Case]:
+    """Give the memories of `questions.toml`, in turn as facts and as turns of a conversation."""
+    known = (one for one in memories() if one.source == "questions" and not one.is_apart)
+    for number, told in enumerate(known):
+        scope = Scope(user_id=f"asked {number}", session_id="all")
+        said = [
+            Fact(text=text) if number % 2 else Message(text=text, at=_TOLD, id=f"{place}")
+            for place, text in enumerate(told.texts)
+        ]
+        ids = [evidence.record_id(scope, one) for one in said]
+        yield Case(
+            kind="told and asked",
+            language=told.name.split()[0],
+            form="facts" if number % 2 else "turns",
+            sessions=(Session(scope=scope, contents=said),),
+            questions=tuple(
+                Question(
+                    kind="told and asked",
+                    text=one.text,
+                    scope=scope,
+                    gold=frozenset(ids[place] for place in one.answers),
+                    asked_at=_TOLD + timedelta(days=30),
+                )
+                for one in told.asked
+            ),
+            pair=str(number % len(FOLDS)),
+        )
 
 
 # -- what is shown -------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from rich.progress import track
 from rich.table import Table
 from scipy.optimize import minimize
 from train_questions import Reading, left_out
+from train_questions import cases as asked_cases
 
 from commonplace import Match, Memory
 from commonplace.retrieval import ranking
@@ -64,6 +65,7 @@ ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
     "LoCoMo": 20.0,
+    "told and asked": 3.0,
     "BEAM": 7.0,
     "long messages": 1.5,
     "Chinese lives": 1.5,
@@ -74,6 +76,8 @@ WEIGHT_OF = {
     "before": 2.0,
     "first": 1.5,
 }
+TOLD = "told and asked"  # something answers each, so they count less for the probability
+SHARE_OF_TOLD = 0.1
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
@@ -154,13 +158,15 @@ def record(
     """Write every memory, ask every question and record the features of the candidates.
 
     Args:
-        readings: by language, how the questions of made-up memories are read.
+        readings: by `pair` or language, how the questions of made-up memories are read.
     """
     columns: dict[str, list[Any]] = defaultdict(list)
     for case in track(cases, "recording", transient=True):
         for session in case.sessions:
             memory.add(list(session.contents), session.scope, infer=False)
-        reading = None if case.kind in WHOLE else readings.get(case.language)
+        reading = readings.get(case.pair) or readings.get(case.language)
+        if case.kind in WHOLE:
+            reading = None
         for asked in case.questions:
             with _caught() as caught, reading.used() if reading else nullcontext():
                 memory.search(asked.text, asked.scope, top_k=TOP, asked_at=asked.asked_at)
@@ -311,6 +317,7 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     ]
     # As often as they are asked, but that conversations of others count as much as a part of ours.
     counted = np.array([ASKED[one] for one in recorded.expects.tolist()])
+    counted[np.char.startswith(recorded.sets, TOLD)] *= SHARE_OF_TOLD
     for kind in WHOLE:
         chosen = np.char.startswith(recorded.sets, kind)
         counted[chosen] *= SHARE_OF_OTHERS * counted.sum() / max(1.0, counted[chosen].sum())
@@ -477,7 +484,7 @@ def main(
     """Train the weights; print what they reach on each kind of memory."""
     console = Console(width=130)
     cases = ranking_sets.apart(seed) if apart else ranking_sets.develop(seed)
-    cases = [*cases, *(() if apart else ranking_sets.conversations(seed))]
+    cases = [*cases, *(() if apart else (*asked_cases(), *ranking_sets.conversations(seed)))]
     cases = [*cases, *(ranking_sets.locomo(locomo) if locomo else ())]
     cases = [*cases, *(ranking_sets.beam(beam) if beam else ())]
     with (
