@@ -697,7 +697,7 @@ async def test_a_reply_that_closes_late_leaves_the_note_of_a_newer_one(memory):
 
 
 async def test_persistent_notes_show_later_what_had_no_room_before(memory):
-    told = [f"tea fact {number} " + f"x{number} " * 120 for number in range(12)]
+    told = [f"tea fact {number} " + "and so on " * 50 for number in range(12)]
     memory.add(told, ALICE)
     middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, inject="persist", top_k=40, mode="static_control"
