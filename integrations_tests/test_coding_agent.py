@@ -78,9 +78,9 @@ async def test_why_finds_each_memory_that_a_note_showed_and_where_it_comes_from(
     with Memory.open(str(tmp_path / ".commonplace")) as memory:
         for session, prompt in (
             ("one", "Our deploy script is deploy/ship.sh and it needs the VPN."),
-            ("one", "We also deploy the tax service with make tax."),
-            ("one", "We also deploy the mail service with make mail."),
-            ("one", "We also deploy the log service with make log."),
+            ("one", "And we deploy the tax service with make tax."),
+            ("one", "And we deploy the mail service with make mail."),
+            ("one", "And we deploy the log service with make log."),
             ("one", "Correction: the deploy script is deploy/push.sh now, not ship.sh."),
             ("two", asked),
         ):

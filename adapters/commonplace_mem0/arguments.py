@@ -37,7 +37,7 @@ Era = Literal["v1", "v2"]
 LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}
 # In place of 2.x's 0.1 of a cosine: our scores are probabilities, and what answers a vague
 # question, such as "What do you know about me?", has a small one. So what mem0 finds is found.
-THRESHOLD = 0.002
+THRESHOLD = 0.001
 PROCEDURAL = "procedural_memory"
 _SEARCH_ARGUMENTS = (
     *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",

@@ -29,7 +29,7 @@ OTHER_DEFAULTS = {
     (
         "search",
         "threshold",
-    ): "0.1 of a cosine; 0.002 of our scores, none for ids as arguments",
+    ): "0.1 of a cosine; 0.001 of our scores, none for ids as arguments",
     ("search", "rerank"): "False, or True for ids as arguments",
     ("get_all", "top_k"): "20, or 100 for ids as arguments",
     ("add", "infer"): "True, but without a model texts are kept as they are",

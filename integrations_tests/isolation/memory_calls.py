@@ -312,8 +312,8 @@ class MemoryCalls(Calls):
         reader = self._owner()
         page = self.ask("list", None, reader, limit=20)
         records = page.records if page else []
-        told = self.ask("statements", None, records) or {}
-        named = {*told, *told.values()}
+        answer = self.ask("statements", None, records) or ()
+        named = {id_ for links in answer for pair in links.items() for id_ in pair}
         self._sightings.expect("statements", named <= {one.id for one in records}, (reader, named))
 
     def do_dead_letters(self) -> None:

@@ -36,16 +36,16 @@ FAULTS = (
         name="tie-order",
         what="Records of equal score come in the order in which they are stored",
         file=_RANKING,
-        old="key=lambda i: (-logits[i], records[i].id))",
-        new="key=lambda i: -logits[i])",
+        old="sorted(zip((-logits).tolist(), ids, range(len(ids)), strict=True))",
+        new="sorted(zip((-logits).tolist(), range(len(ids)), range(len(ids)), strict=True))",
         tests=("core/tests/test_ranking.py",),
     ),
     Fault(
         name="details-without-slope",
         what="What each feature added does not sum to the logit of the score",
         file=_RANKING,
-        old="        details = dict(zip(FEATURES, parts[best].tolist(), strict=True))\n",
-        new="        details = dict(zip(FEATURES, (parts[best] / slope).tolist(), strict=True))\n",
+        old="zip(FEATURES, (slope * parts[best]).tolist(), strict=True)",
+        new="zip(FEATURES, parts[best].tolist(), strict=True)",
         tests=("core/tests/test_ranking.py",),
     ),
     Fault(
@@ -108,9 +108,9 @@ FAULTS = (
         name="metadata-shared",
         what="Changing the metadata of a match changes what others find",
         file=_SEARCH,
-        old="self._access_log, self._settings)\n"
-        "        return [altered(one, record=_with_own_metadata(one.record)) for one in matches]",
-        new="self._access_log, self._settings)\n        return list(matches)",
+        old="            altered(one, record=_with_own_metadata(one.record)) if one.record.metadata else one\n"
+        "            for one in matches\n",
+        new="            one for one in matches\n",
         tests=(f"{_TESTS}/test_hazards.py", "-k", "changing_what"),
     ),
     Fault(

@@ -32,7 +32,7 @@ from .statement_words import (
     ONCE,
     PAST,
     SELF,
-    Words,
+    WordPattern,
     matter_words,
     subject,
     values_in,
@@ -49,7 +49,7 @@ _LEAST = -4.5
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
-_ADDS = Words(
+_ADDS = WordPattern(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b",
     r"又|也|还(?!给|清)|另|二|も",
 )

@@ -1,4 +1,4 @@
-"""Words of statements: whom they are about, and that something changed, ended or goes on.
+"""WordPattern of statements: whom they are about, and that something changed, ended or goes on.
 
 And of questions for what holds, held before or held at first. Patterns in English and Chinese, with
 the plainest words of German, Spanish and Japanese. Text of statements is in small letters.
@@ -13,7 +13,7 @@ from .lexical import CJK, vocabulary
 _LONGEST = 400  # characters of a text that are looked at
 
 
-class Words:
+class WordPattern:
     """Pattern of words in several scripts; a text in ASCII is not searched for those of the others.
 
     Args:
@@ -33,7 +33,7 @@ class Words:
         return (self._latin if text.isascii() else self._every).sub(by, text)
 
 
-CHANGE = Words(
+CHANGE = WordPattern(
     r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
     r"|after all"
     r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
@@ -54,7 +54,7 @@ CHANGE = Words(
     r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b",
 )
 # That something holds no longer.
-CLOSE = Words(
+CLOSE = WordPattern(
     r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave (?:\w+ ){1,3}up"
     r"|nobody|no one|passed away|gave away|gave (?:back|my)|quit|stopped"
     r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
@@ -65,7 +65,7 @@ CLOSE = Words(
     r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换",
 )
 # That something goes on in another way.
-NOW = Words(
+NOW = WordPattern(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
     r"|starting (?:this|next|from|on|\w+day|tomorrow)"
@@ -85,7 +85,7 @@ TIME = re.compile(
 VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
 _FIRST_WORDS = frozenset(["I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"])
 
-PAST = Words(
+PAST = WordPattern(
     r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
     r"|teen\w*)"
     r"|before that|previously|formerly|once (?:lived|worked|had)|in my (?:youth|childhood|twenties"
@@ -93,7 +93,7 @@ PAST = Words(
     r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b",
     r"曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔",
 )
-HOPE = Words(
+HOPE = WordPattern(
     r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
     r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could"
     r"|should(?!.*\b(?:instead|from now on)\b)|plan(?:s|ning)?|think(?:s|ing)? (?:of|about)"
@@ -144,7 +144,7 @@ WEAK_CHINESE = frozenset(
     "欢新换改年月日周点时候最用户没叫当住用开做喊两三四五杯个次"
 )
 
-BEFORE = Words(
+BEFORE = WordPattern(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
     r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
     r"| (?:that|i|we|he|she|it|the|my|our"
@@ -154,7 +154,7 @@ BEFORE = Words(
     r"|以前は|前[はに]|昔|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
     re.IGNORECASE,
 )
-FIRST_TIME = Words(
+FIRST_TIME = WordPattern(
     r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
     r"|start(?:ed)? out|zuerst"
     r"|ursprünglich|anfangs|al principio|originalmente|primero)\b",
@@ -162,13 +162,13 @@ FIRST_TIME = Words(
     r"|第一[个次份任]|最初は|初めは",
     re.IGNORECASE,
 )
-PAST_TENSE = Words(
+PAST_TENSE = WordPattern(
     r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))",
     r"当时|那时|上[周个次]|去年|昨[天晚]|过"
     r"|\b(?:كان|كنت|كنا|كانت|أمس)\b|الماضي|\b(?:ماذا|من|أين|متى|كم) \w{2,}ت\b",
     re.IGNORECASE,
 )
-STATE_QUESTION = Words(
+STATE_QUESTION = WordPattern(
     r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
     r"|newest|ist|bin|wohn[et]|arbeitet?|hei(?:ß|ss)[et]|fahre|derzeit|momentan|aktuell\w*|jetzt|es"
     r"|viv[eo]|trabaj[ao]|tengo|está|actual\w*|ahora)\b",
