@@ -31,21 +31,22 @@ from ranking_cases import Case, Question
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
+from train_replacement import APART
 
 from commonplace import Fact, Message, Scope
 from commonplace.models import sentence_encoder
-from commonplace.models.sentence_encoder import SentenceEncoder, TokenBackend, load_projection
+from commonplace.models.sentence_encoder import SentenceEncoder, load_projection
 from commonplace.passages import is_short
 
 Array = NDArray[Any]
 Loss = Callable[[Array], tuple[float, Array]]
 
 HERE = Path(__file__).parent
-APART = ("apart", "checked")
 SEEDS = (0, 1)
 DATED = ("exact date", "relative date")  # asked for by the day, of which a text says nothing
 FOLDS = (("en", "mixed"), ("zh",), ("de", "es"), ("ja", "ar"))
-_TOLD = datetime(2026, 3, 1, tzinfo=UTC)
+KIND = "told and asked"  # of memories made of `questions.toml`
+_AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOGETHER = 24  # groups of sentences that make a memory
 # How much a question counts: those of `questions.toml` are the most varied.
 WEIGHTS = {"memories": 1.0, "corrections": 1.0, "questions": 6.0}
@@ -154,7 +155,7 @@ class Encoded:
 
 def encoded(every: Sequence[Told]) -> list[Encoded]:
     """Encode all texts and questions, each once."""
-    backend = TokenBackend()
+    backend = sentence_encoder.loaded_backend()
     weights, bias = backend.model.cnn_W, backend.model.cnn_b
     spoken = sorted({text for told in every for text in told.texts}, key=len)
     vectors, tokens = {}, {}
@@ -166,9 +167,6 @@ def encoded(every: Sequence[Told]) -> list[Encoded]:
     questions, words = {}, {}
     for text, (vector, features) in zip(asked, backend.telling(asked), strict=True):
         questions[text], words[text] = vector, features @ weights + bias
-    number = defaultdict(int)
-    for told in every:
-        number[told.source] += len(told.asked)
     found = []
     for told in every:
         answers = np.zeros((len(told.asked), len(told.texts)), np.float32)
@@ -340,22 +338,22 @@ def cases() -> Iterator[Case]:
     for number, told in enumerate(known):
         scope = Scope(user_id=f"asked {number}", session_id="all")
         said = [
-            Fact(text=text) if number % 2 else Message(text=text, at=_TOLD, id=f"{place}")
+            Fact(text=text) if number % 2 else Message(text=text, at=_AT, id=f"{place}")
             for place, text in enumerate(told.texts)
         ]
         ids = [evidence.record_id(scope, one) for one in said]
         yield Case(
-            kind="told and asked",
+            kind=KIND,
             language=told.name.split()[0],
             form="facts" if number % 2 else "turns",
             sessions=(Session(scope=scope, contents=said),),
             questions=tuple(
                 Question(
-                    kind="told and asked",
+                    kind=KIND,
                     text=one.text,
                     scope=scope,
                     gold=frozenset(ids[place] for place in one.answers),
-                    asked_at=_TOLD + timedelta(days=30),
+                    asked_at=_AT + timedelta(days=30),
                 )
                 for one in told.asked
             ),

@@ -37,6 +37,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from scipy.optimize import minimize
+from train_questions import KIND as TOLD
 from train_questions import Reading, left_out
 from train_questions import cases as asked_cases
 
@@ -65,7 +66,7 @@ ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
     "LoCoMo": 20.0,
-    "told and asked": 3.0,
+    TOLD: 3.0,
     "BEAM": 7.0,
     "long messages": 1.5,
     "Chinese lives": 1.5,
@@ -76,8 +77,7 @@ WEIGHT_OF = {
     "before": 2.0,
     "first": 1.5,
 }
-TOLD = "told and asked"  # something answers each, so they count less for the probability
-SHARE_OF_TOLD = 0.1
+SHARE_OF_TOLD = 0.1  # something answers each, so they count less for the probability
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
@@ -164,9 +164,8 @@ def record(
     for case in track(cases, "recording", transient=True):
         for session in case.sessions:
             memory.add(list(session.contents), session.scope, infer=False)
-        reading = readings.get(case.pair) or readings.get(case.language)
-        if case.kind in WHOLE:
-            reading = None
+        known = None if case.kind in WHOLE else readings.get(case.language)
+        reading = readings.get(case.pair, known)
         for asked in case.questions:
             with _caught() as caught, reading.used() if reading else nullcontext():
                 memory.search(asked.text, asked.scope, top_k=TOP, asked_at=asked.asked_at)

@@ -51,6 +51,7 @@ from commonplace import (
 )
 from commonplace.agents import SCOPE_FIELDS, check_list, check_name, is_sound, to_id
 from commonplace.filters import FIELDS
+from commonplace.ports.stores import altered
 
 Namespace = tuple[str, ...]
 
@@ -457,7 +458,7 @@ def item_facts(
             if len(encoded) > _LONG:  # its size is to be checked
                 facts.append(Fact(namespace=labels, **given))
             else:
-                facts.append(_like(_fact_in(labels), given))
+                facts.append(altered(_fact_in(labels), **given))
         return tuple(facts)
     except InvalidRecordError as error:
         if error.field == "namespace":
@@ -474,16 +475,8 @@ def item_facts(
 
 @lru_cache(4096)
 def _fact_in(labels: Namespace) -> Fact:
-    """Make a fact in a namespace, which is checked once for all of its items."""
+    """Make a fact in a namespace, which is checked once; the values of its items are sound."""
     return Fact(text="{}", key="{}", namespace=labels)
-
-
-def _like(fact: Fact, given: Mapping[str, Any]) -> Fact:
-    """Copy a fact with other values, unchecked: those of an item are sound as they are made."""
-    made = object.__new__(Fact)
-    for name in Fact.__slots__:
-        object.__setattr__(made, name, given[name] if name in given else getattr(fact, name))
-    return made
 
 
 def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:

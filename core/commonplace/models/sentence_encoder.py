@@ -87,9 +87,8 @@ class SentenceEncoder:
         with one_blas_thread():
             backend = loaded_backend()
             rows = backend.encode(list(texts))
-            vectors: list[list[float]] = (
-                backend.moved(rows) if purpose == "query" else rows
-            ).tolist()
+            rows = backend.moved(rows) if purpose == "query" else rows
+        vectors: list[list[float]] = rows.tolist()
         return vectors
 
     def embed_tokens(

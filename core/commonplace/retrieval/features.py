@@ -521,10 +521,10 @@ class CandidateArrays:
         names a time of which something is told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
-        if self._vectors is None or (self.dated is not self.zeros and self.dated.any()):
+        if self._vectors is None or self.dated.any():
             return found
-        each = likelihoods([*self._pairs.values()]).tolist() if self._pairs else ()
-        for (old, new), likelihood in zip(self._pairs, each, strict=True):
+        each = likelihoods([*self._pairs.values()])
+        for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
             found.setdefault(old, {})[new] = likelihood
         return found
 

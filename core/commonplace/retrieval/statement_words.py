@@ -1,4 +1,4 @@
-"""WordPattern of statements: whom they are about, and that something changed, ended or goes on.
+"""Words of statements: whom they are about, and that something changed, ended or goes on.
 
 And of questions for what holds, held before or held at first. Patterns in English and Chinese, with
 the plainest words of German, Spanish and Japanese. Text of statements is in small letters.
