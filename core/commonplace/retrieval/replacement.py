@@ -230,36 +230,51 @@ class Pair(NamedTuple):
     of_vectors: float | None = None
 
 
-PAIR_FEATURES = (
-    "nearness", "gain", "named", "slot", "slot_changes", "is_unreal", "shares", "shared_words",
-    "asked_words", "begins_alike", "loses_asked", "numbers", "closes", "goes_on", "adds",
-)  # fmt: skip
+class _Features(NamedTuple):
+    nearness: float
+    gain: float
+    # A speaker's name is embedded with each turn, which makes them nearer.
+    named: float
+    # About what: one slot of one person, one that changed, the same words, those of the question.
+    slot: float
+    slot_changes: float
+    is_unreal: float
+    shares: float
+    shared_words: float
+    asked_words: float
+    # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
+    begins_alike: float
+    loses_asked: float
+    numbers: float
+    # What the newer one says of the change.
+    closes: float
+    goes_on: float
+    adds: float
+
+
+PAIR_FEATURES = _Features._fields
 """The names of the features of a pair."""
 
 
-def _features(pair: Pair) -> tuple[float, ...]:
+def _features(pair: Pair) -> _Features:
     newer, older, asked = pair.newer, pair.older, pair.asked
     shared, told, number = len(newer.words & older.words), asked & newer.words, max(1, len(asked))
-    return (
-        pair.nearness,
-        pair.gain,
-        # A speaker's name is embedded with each turn, which makes them nearer.
-        pair.is_named,
-        # About what: one slot of one person, one that changed, the same words, those asked for.
-        pair.fills,
-        pair.changes,
-        newer.is_unreal,
-        shared > 0,
-        shared / max(1, len(older.words)),
-        len(told) / number,
-        # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
-        pair.beginning,
-        pair.matching * len((asked & older.words) - told) / number,
-        bool(newer.numbers and older.numbers),
-        # What the newer one says of the change.
-        newer.closes,
-        newer.goes_on,
-        newer.adds,
+    return _Features(
+        nearness=pair.nearness,
+        gain=pair.gain,
+        named=pair.is_named,
+        slot=pair.fills,
+        slot_changes=pair.changes,
+        is_unreal=newer.is_unreal,
+        shares=shared > 0,
+        shared_words=shared / max(1, len(older.words)),
+        asked_words=len(told) / number,
+        begins_alike=pair.beginning,
+        loses_asked=pair.matching * len((asked & older.words) - told) / number,
+        numbers=bool(newer.numbers and older.numbers),
+        closes=newer.closes,
+        goes_on=newer.goes_on,
+        adds=newer.adds,
     )
 
 
