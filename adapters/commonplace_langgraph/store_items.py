@@ -51,7 +51,7 @@ from commonplace import (
 )
 from commonplace.agents import SCOPE_FIELDS, check_list, check_name, is_sound, to_id
 from commonplace.filters import FIELDS
-from commonplace.ports.stores import altered
+from commonplace.ports import altered
 
 Namespace = tuple[str, ...]
 

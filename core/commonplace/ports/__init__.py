@@ -43,6 +43,7 @@ from .stores import (
     Query,
     Remove,
     Terms,
+    altered,
 )
 
 __all__ = [
@@ -89,6 +90,7 @@ __all__ = [
     "TokenEmbedding",
     "Transactional",
     "VectorIndex",
+    "altered",
     "check_meta",
     "iterate_checkpoints",
 ]
