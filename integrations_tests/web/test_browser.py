@@ -203,6 +203,11 @@ def test_a_person_looks_corrects_and_erases_by_keyboard_alone(browser, tmp_path:
                 return
         pytest.fail(f"{text!r} is not reached")
 
+    def follow(text: str, where: str) -> None:
+        move_to(text)
+        keys.press("Enter")
+        page.wait_for_url(where)
+
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         memory.add("Alice lives in Rome.", ALICE)
         memory.add("Bob lives in Oslo.", Scope(user_id="bob"))
@@ -213,38 +218,39 @@ def test_a_person_looks_corrects_and_erases_by_keyboard_alone(browser, tmp_path:
         ):
             page, complaints = opened(context)
             keys = page.keyboard
-            page.goto(f"{site}/login")
-            move_to("token")
+            page.goto(f"{site}/rights?user=alice")
+            page.locator("[name=token]:focus").wait_for()
             keys.type("hers")
             keys.press("Enter")
-            page.wait_for_url("**/why")
+            page.get_by_role("heading", name=Words("en")("rights")).wait_for()
+            follow(Words("en")("why"), "**/why")
             if scripts:
                 page.evaluate("document.activeElement.blur()")
                 keys.press("/")
             keys.type("Where does Alice live?")
             keys.press("Enter")
             page.wait_for_url("**/why?q=*")
-            move_to("Record")
-            keys.press("Enter")
-            page.wait_for_url("**/record?*")
+            follow("Record", "**/record?*")
             move_to("Edit")
             keys.press("Enter")
             move_to("text")
             keys.press("Control+A")
-            keys.type("Alice lives in Lyon.")
+            keys.press("Space")
             move_to("Save")
             keys.press("Enter")
-            page.wait_for_url("**done=changed*")
+            page.locator("[name=text][aria-describedby=wrong]:focus").wait_for()
+            keys.press("Control+A")
+            keys.type("Alice lives in Lyon.")
+            follow("Save", "**done=changed*")
             assert page.get_by_role("status").inner_text() == Words("en")("changed")
             assert [one.text for one in memory.list(ALICE)] == ["Alice lives in Lyon."]
-            move_to("Forget")
-            keys.press("Enter")
-            page.wait_for_url("**/forget?*")
+            follow("Forget", "**/forget?*")
             move_to("confirm")
             keys.type("alice")
             keys.press("Enter")
             page.get_by_role("heading", name=Words("en")("erased")).wait_for()
             assert page.get_by_role("status").inner_text() == Words("en")("erased_complete")
-            assert complaints == []
+            # The browser says itself that one answer had the status 401, and one 400.
+            assert [one for one in complaints if "status of 40" not in one] == []
         assert len(memory.list(ALICE)) == 0
         assert len(memory.list(Scope(user_id="bob"))) == 1

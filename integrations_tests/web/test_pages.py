@@ -6,18 +6,23 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("jinja2")
 
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.admin import restore
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.web import add_user_token, create_app, header_login, read_users
+from commonplace.web.security import hash_token
+from commonplace.web.strings import Words
 from commonplace.web.views import PAGES
 
 from ..crash.web_worker import Worker
@@ -276,6 +281,97 @@ def test_a_record_is_edited_hidden_shown_again_deleted_and_restored(memory):
     assert memory.get(known, ALICE).expires_at is None
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_text_that_cannot_be_stored_comes_back_in_its_form(memory, language):
+    words = Words(language)
+    client = operator(memory, write=True)
+    client.headers["accept-language"] = language
+    [known] = [one.id for one in memory.list(ALICE) if "Lyon" in one.text]
+    where = {"user": "alice", "id": known}
+    sent = {**fields(client.get("/record", params=where).text), "action": "edit"}
+
+    for text in (" \n\t", "", "<b>\x00", "长" * 15_000):
+        answer = client.post("/record", params=where, data={**sent, "text": text})
+        form = answer.text.partition('<details class="edit" open>')[2].partition("</details>")[0]
+        kept = re.search(r"(?s)<textarea ([^>]*)>\n(.*)</textarea>", form)
+
+        assert answer.status_code == 400, text[:9]
+        assert html.unescape(kept[2]) == text
+        assert 'aria-invalid="true" aria-describedby="wrong"' in kept[1]
+        assert f'id="wrong" role="alert">{words("error_text")}' in form
+        assert f'href="/record.json?{urlencode(where)}"' in html.unescape(answer.text)
+        if text:
+            again = client.post("/record", data=fields(form) | {"text": "Alice lives in Metz."})
+            assert words("changed") in again.text
+            client.post("/record", data=fields(form) | {"text": "Alice lives in Lyon."})
+    refused = client.post("/record.json", params=where, data={**sent, "text": " "})
+    assert refused.json()["error"].keys() == {"status", "reason"}
+    assert memory.get(known, ALICE).text == "Alice lives in Lyon."
+
+
+def test_a_change_that_fails_shows_its_page_again_and_says_why(memory):
+    app = create_app(memory, login=header_login("X-User"), write=True)
+    client = TestClient(app, base_url=LOCAL, headers={"x-user": "alice"})
+    [known] = [one.id for one in memory.list(ALICE) if "Lyon" in one.text]
+    where = {"user": "alice", "id": known}
+    edit = {**where, "action": "edit", "text": "Alice lives in Metz."}
+    csrf = fields(client.get("/record", params=where).text)["csrf"]
+
+    def told(answer, key, status):
+        assert answer.status_code == status
+        assert f'role="alert">{Words("en")(key)}' in answer.text
+        return answer.text
+
+    old = told(
+        client.post("/record", data={**edit, "csrf": "of another process"}), "error_csrf", 403
+    )
+    assert "Alice lives in Metz.</textarea>" in old
+    told(client.post("/record", data={**where, "csrf": csrf, "action": "?"}), "error_400", 400)
+    memory.delete(known, ALICE)
+    left = memory.list(ALICE)
+    gone = told(client.post("/record", data={**edit, "csrf": csrf}), "error_404", 404)
+    assert 'value="restore"' in gone
+    assert "Alice lives in Metz.</blockquote>" in gone
+    wrong = {"user": "alice", "csrf": csrf, "confirm": "bob"}
+    form = told(client.post("/forget", data=wrong), "error_confirm", 400)
+    assert 'name="confirm" autocomplete="off" required aria-invalid="true"' in form
+    told(operator(memory, write=True).post("/operation", data={"csrf": ""}), "error_csrf", 403)
+    assert memory.list(ALICE) == left
+
+
+def test_a_login_leads_to_the_page_that_was_asked_for_and_to_no_other_site(memory):
+    app = create_app(memory, token="", users={hash_token("hers"): ["alice"]}, write=True)
+    mounted = TestClient(Starlette(routes=[Mount("/memory", app)]), base_url=LOCAL)
+    asked = "record?" + urlencode({"user": "alice", "id": "a/b&c=安"})
+
+    for client, root in ((TestClient(app, base_url=LOCAL), ""), (mounted, "/memory")):
+        for method in ("GET", "POST"):  # the cookie ended before the page, or before its form
+            client.cookies.clear()
+            refused = client.request(method, f"{root}/{asked}")
+            form = {name: html.unescape(one) for name, one in fields(refused.text).items()}
+            assert (refused.status_code, form) == (401, {"next": asked})
+            wrong = client.post(f"{root}/login", data={**form, "token": "guessed"})
+            assert fields(wrong.text) == fields(refused.text)
+            done = client.post(
+                f"{root}/login", data={**form, "token": "hers"}, follow_redirects=False
+            )
+            assert (done.status_code, done.headers["location"]) == (303, f"{root}/{asked}")
+    for place, leads_to in {
+        "export.jsonl?user=alice": "/rights?user=alice", "rights?": "/rights", "": "/why",
+        "https://evil.example/": "/why", "//evil.example/why": "/why", "why@evil.example": "/why",
+        "\\\\evil.example": "/why", "/why": "/why", "logout": "/why", "../why": "/why",
+        "why#//evil.example": "/why", "why?q=\r\nx-evil: 1": "/why?q=%0D%0Ax-evil%3A+1",
+        "javascript:alert(1)//why": "/why", " why": "/why", "why/..//evil.example": "/why",
+    }.items():  # fmt: skip
+        client = TestClient(app, base_url=LOCAL)
+        sent = {"next": place, "token": "hers"}
+        for done in (
+            client.post("/login", data=sent, follow_redirects=False),
+            client.get("/login", params=sent, follow_redirects=False),
+        ):
+            assert (done.status_code, done.headers["location"]) == (303, leads_to), place
+
+
 def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
     client = operator(memory, write=True)
     page = client.get("/forget?user=bob")
@@ -329,7 +425,7 @@ def test_what_is_not_a_form_of_this_page_is_refused(memory):
     assert client.post("/record", data={**sent, "csrf": "0" * 64}).status_code == 403
     other = client.post("/record", data=sent, headers={"sec-fetch-site": "cross-site"})
     assert other.status_code == 403
-    assert client.post("/record", data={**sent, "text": "x" * 70_000}).status_code == 413
+    assert client.post("/record", data={**sent, "text": "x" * 300_000}).status_code == 413
     assert client.post("/record", json=sent).status_code == 415
     assert client.post("/record", content=b"csrf=%ff").status_code == 415
     assert client.get("/why?user=alice&q=" + "x" * 20_000).status_code == 414

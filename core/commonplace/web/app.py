@@ -4,10 +4,12 @@ import logging
 import secrets
 import unicodedata
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import jinja2
 import msgspec
@@ -111,7 +113,9 @@ def create_app(
     app = Starlette(
         routes=pages.routes(),
         middleware=[Middleware(Guard, hosts=hosts)],
-        exception_handlers={HTTPException: pages.refuse, Exception: pages.refuse},
+        exception_handlers=dict.fromkeys(
+            (HTTPException, CommonplaceError, Exception), pages.refuse
+        ),
     )
     app.state.token = token
     return app
@@ -159,48 +163,51 @@ class _Pages:
     async def page(self, request: Request) -> Response:
         """Answer with a page, or carry out the change of a form."""
         login = self._required_login(request)
-        name = request.url.path.rpartition("/")[2].removesuffix(".json")
-        given: Mapping[str, str] = dict(request.query_params)
+        name = _page_of(request)
         if request.method == "POST":
-            given = await self._checked_form(request, login)
-        ask = self._ask(login, given)
+            return await self._change(request, login, name)
+        shown = await PAGES[name](self._ask(login, dict(request.query_params)))
+        return self._answer(request, login, name, shown)
+
+    async def _change(self, request: Request, login: Login, name: str) -> Response:
+        """Carry out the change of a form, or show its page again with what was sent."""
+        if not self._write:
+            raise HTTPException(403)
+        check_same_site(request)
+        form = await read_form(request)
+        csrf, ask = form.pop("csrf", ""), self._ask(login, form)
         try:
-            work = CHANGES[name] if request.method == "POST" else PAGES[name]
-            return self._answer(request, login, name, await work(ask))
+            if not secrets.compare_digest(csrf.encode(), csrf_token(self._key, login).encode()):
+                raise HTTPException(403, "csrf")
+            return self._answer(request, login, name, await CHANGES[name](ask))
         except Moved as moved:
             return RedirectResponse(_url(request, moved.page, moved.given), 303)
-        except CommonplaceError as error:
-            return self._failed(request, login, error)
+        except (CommonplaceError, HTTPException) as error:
+            if not _is_json(request):
+                with suppress(CommonplaceError, HTTPException):  # the page fails as its change did
+                    fault = _fault(request, login, error)
+                    shown = await PAGES[name](ask)
+                    data = {**shown.data, "fault": fault, "sent": form}
+                    shown = replace(shown, data=data, status=fault["status"])
+                    return self._html(request, login, name, shown)
+            raise
 
     async def export(self, request: Request) -> Response:
         """Send all that is stored of a user as a file."""
         login = self._required_login(request)
-        try:
-            content = await export_person(self._ask(login, dict(request.query_params)))
-        except CommonplaceError as error:
-            return self._failed(request, login, error)
+        content = await export_person(self._ask(login, dict(request.query_params)))
         named = {"content-disposition": 'attachment; filename="export.jsonl"'}
         return Response(content, headers=named, media_type="application/jsonl")
 
     def _required_login(self, request: Request) -> Login:
         login = self._login(request)
         if login is None:
-            raise HTTPException(401)
+            raise HTTPException(401 if isinstance(self._login, TokenLogins) else 403)
+        request.state.commonplace_login = login
         return login
 
     def _ask(self, login: Login, given: Mapping[str, str]) -> Ask:
         return Ask(memory=self._memory, login=login, given=given, policy=self._policy)
-
-    async def _checked_form(self, request: Request, login: Login) -> dict[str, str]:
-        if not self._write:
-            raise HTTPException(403)
-        check_same_site(request)
-        form = await read_form(request)
-        if not secrets.compare_digest(
-            form.pop("csrf", "").encode(), csrf_token(self._key, login).encode()
-        ):
-            raise HTTPException(403)
-        return form
 
     async def first(self, request: Request) -> Response:
         """Lead to the first page."""
@@ -219,18 +226,22 @@ class _Pages:
         """Take a token and set the cookie, or ask for a token."""
         if not isinstance(self._login, TokenLogins):
             return await self.first(request)
-        token = request.query_params.get("token", "")
+        given: Mapping[str, str] = request.query_params
         if request.method == "POST":
             check_same_site(request)
-            token = (await read_form(request)).get("token", "").strip()
+            given = await read_form(request)
+        token, asked = given.get("token", "").strip(), given.get("next", "")
         found = self._login.find(token) if token else None
         if found is None:
-            status = 403 if token else 200
-            shown = Shown(template="login.html", data={"is_wrong": bool(token)}, status=status)
-            return self._html(request, None, "login", shown)
-        response = await self.first(request)
+            return self._login_form(request, asked, 403 if token else 200)
+        response = RedirectResponse(_asked(request, asked), 303)
         self._login.keep(found, request, response)
         return response
+
+    def _login_form(self, request: Request, asked: str, status: int) -> Response:
+        data = {"is_wrong": status == 403, "next": asked}
+        shown = Shown(template="login.html", data=data, status=status)
+        return self._html(request, None, "login", shown)
 
     async def log_out(self, request: Request) -> Response:
         """Delete the cookie."""
@@ -247,31 +258,15 @@ class _Pages:
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         """Answer a request that cannot be answered."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        if status == 401 and not isinstance(self._login, TokenLogins):
-            status = 403
-        if status == 401 and not _is_json(request):
-            shown = Shown(template="login.html", data={"is_wrong": False}, status=401)
-            return self._html(request, None, "login", shown)
-        detail = error.detail if isinstance(error, HTTPException) else ""
-        return self._error(request, status, "", key=f"error_{detail}")
-
-    def _failed(self, request: Request, login: Login, error: CommonplaceError) -> Response:
-        known = (status for kind, status in _STATUS.items() if isinstance(error, kind))
-        status = next(known, 500)
-        if status >= 500:
-            logger.warning("page %s: %s", request.url.path, error)
-        return self._error(request, status, str(error) if login.users is None else "", login)
-
-    def _error(
-        self, request: Request, status: int, reason: str, login: Login | None = None, key: str = ""
-    ) -> Response:
-        data: dict[str, Any] = {"status": status, "reason": reason}
+        login: Login | None = getattr(request.state, "commonplace_login", None)
+        fault = _fault(request, login, error)
+        if fault["status"] == 401 and not _is_json(request):
+            asked = f"{_page_of(request)}?{request.url.query}"
+            return self._login_form(request, asked, 401)
         if _is_json(request):
-            return JSONResponse({"error": data}, status)
-        keys = (key, f"error_{status}", "error_400")
-        data["key"] = next(one for one in keys if one in STRINGS)
-        shown = Shown(template="error.html", data=data, status=status)
+            del fault["key"]
+            return JSONResponse({"error": fault}, fault["status"])
+        shown = Shown(template="error.html", data={"fault": fault}, status=fault["status"])
         return self._html(request, login, "error", shown)
 
     def _answer(self, request: Request, login: Login, name: str, shown: Shown) -> Response:
@@ -295,6 +290,7 @@ class _Pages:
             here=lambda **more: _url(request, name, {**given, **more}),
             json_url=_url(request, f"{name}.json", given) if name in PAGES else None,
             scope=shown.data.get("scope"),
+            fault=shown.data.get("fault"),
         )
         return HTMLResponse(
             page, shown.status, {"content-language": words.language, "vary": "accept-language"}
@@ -303,6 +299,31 @@ class _Pages:
 
 def _is_json(request: Request) -> bool:
     return request.url.path.endswith(".json")
+
+
+def _page_of(request: Request) -> str:
+    return request.url.path.rpartition("/")[2].removesuffix(".json")
+
+
+def _fault(request: Request, login: Login | None, error: Exception) -> dict[str, Any]:
+    """Tell of an error its status, its reason to an operator, and the key of its words."""
+    kinds = (status for kind, status in _STATUS.items() if isinstance(error, kind))
+    status, what, reason = next(kinds, 500), getattr(error, "field", ""), ""
+    if isinstance(error, HTTPException):
+        status, what = error.status_code, error.detail
+    elif isinstance(error, CommonplaceError):
+        reason = str(error) if login is not None and login.users is None else ""
+        if status >= 500:
+            logger.warning("page %s: %s", request.url.path, error)
+    keys = (f"error_{what}", f"error_{status}", "error_400")
+    return {"status": status, "reason": reason, "key": next(key for key in keys if key in STRINGS)}
+
+
+def _asked(request: Request, place: str) -> str:
+    """Write the address of the page that was asked for before a login; never another site's."""
+    page, _, query = place.partition("?")
+    page = {"export.jsonl": "rights"}.get(page, page)  # a file would leave the login on the screen
+    return _url(request, page, dict(parse_qsl(query))) if page in PAGES else _url(request, "why")
 
 
 def _url(request: Request, page: str, given: Mapping[str, Any] | None = None) -> str:

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..errors import InvalidRecordError
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-MAX_BODY = 64 * 1024
-MAX_QUERY = 16 * 1024
+MAX_BODY = 256 * 1024  # well above the longest text, whose bytes a form writes with three each
+MAX_QUERY = 19 * 1024  # room for a question of 2,000 characters of nine bytes each
 COOKIE = "commonplace"
 _SECONDS = 12 * 3600
 _TOKEN_BYTES = 32

@@ -60,7 +60,15 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "error_413": ("The form is too large.", "表单过大。"),
     "error_415": ("The form cannot be read.", "无法读取表单。"),
     "error_confirm": ("This is not the id; nothing is erased.", "标识不符；没有抹除任何内容。"),
+    "error_csrf": (
+        "This form was out of date; nothing is changed. Please send it again.",
+        "此表单已过期；没有更改任何内容。请重新提交。",
+    ),
     "error_500": ("The page failed; the log says why.", "页面出错，原因见日志。"),
+    "error_text": (
+        "Nothing is changed: a text needs a visible character, and has 32 kB at most.",
+        "没有更改任何内容：内容须有可见字符，且不超过 32 kB。",
+    ),
     "error_503": ("The memory is not to be had at the moment.", "记忆库暂时不可用。"),
     "event_ADD": ("stored", "写入"),
     "event_DELETE": ("deleted", "删除"),
