@@ -194,6 +194,22 @@ def test_no_stored_text_or_name_acts_in_a_browser(browser, tmp_path: Path):
             assert complaints == []  # as of a script that the policy of the page held up
 
 
+def test_a_link_on_another_site_leads_to_its_page_and_keys_change_nothing_before_one_asks(
+    browser, site, login
+):
+    with browser.new_context(storage_state=login) as context:
+        page, _ = opened(context)
+        there = f"{site.replace('127.0.0.1', 'localhost')}/login"  # has its own cookies
+        page.goto(there)
+        page.evaluate("(to) => { location.href = to; }", f"{site}/rights?user=alice")
+        page.get_by_role("heading", name=Words("en")("rights")).wait_for()
+        asked = f"{site}/why?user=alice&q=hello"
+        page.goto(asked)
+        page.locator("[name=top_k]").press("ArrowUp")
+        page.locator("[name=top_k]:focus").wait_for()
+        assert page.url == asked
+
+
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_a_person_looks_corrects_and_erases_by_keyboard_alone(browser, tmp_path: Path, scripts):
     def move_to(text: str) -> None:

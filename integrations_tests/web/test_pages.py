@@ -132,6 +132,38 @@ def test_why_lists_the_logged_notes_of_those_whom_one_may_see_and_opens_one(memo
     assert everybody.get("/why.json").json()["logged"] == listed[:1]
 
 
+def test_why_asks_whose_memory_is_meant_and_takes_an_id_with_a_space_behind_it(memory):
+    client = operator(memory)
+    for given in ("", "&user=+"):
+        page = client.get(f"/why?q=What+does+Bob+keep%3F{given}").text
+        assert f'role="alert">{Words("en")("why_nobody")}' in page
+        assert "What does Bob keep?" in page
+
+    found = client.get("/why.json?q=What+does+Bob+keep%3F&user=bob+").json()
+    assert found["scope"]["user_id"] == "bob"
+    assert any("tortoise" in one["text"] for one in found["lines"])
+
+
+def test_long_texts_are_shown_in_part_where_there_are_many(memory):
+    long, end = Scope(user_id="alice", agent_id="helper", session_id="long"), "the end of it."
+    text = "I walk along the coast every single morning. " * 200
+    memory.add([Message(text=f"{n} {text}{end}") for n in range(100)], long, infer=False)
+    fact = Fact(text=f"{text}{end}", at=datetime.now(UTC))
+    [known] = memory.add(fact, ALICE).ids
+    for n in range(20):
+        memory.update(known, f"{n} {text}{end}", ALICE)
+    client = operator(memory)
+
+    conversation = client.get("/conversation?user=alice&agent=helper&session=long")
+    record = client.get(f"/record?user=alice&id={known}")
+    about = client.get("/about?user=alice")
+    assert conversation.text.count(f">{Words('en')('more')}<") == 100
+    assert [one.text.count(end) for one in (conversation, record, about)] == [0, 1, 0]
+    assert max(len(one.content) for one in (conversation, record, about)) < 200_000
+    turn = html.unescape(re.findall(r'href="(/record[^"]*)"', conversation.text)[-1])
+    assert end in client.get(turn).text
+
+
 @pytest.mark.every_engine
 def test_operation_plots_writes_and_logged_notes_by_hour_and_says_what_the_engines_are(memory):
     client = operator(memory)
@@ -381,7 +413,7 @@ def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
     refused = client.post("/forget", data={**sent, "confirm": "alice"})
     assert (refused.status_code, "nothing is erased" in refused.text) == (400, True)
     assert len(memory.list(BOB)) == 1
-    done = client.post("/forget", data={**sent, "confirm": "bob"})
+    done = client.post("/forget", data={**sent, "confirm": "bob "})  # as a phone writes it
     assert "Nothing of this is left" in done.text
     assert len(memory.list(BOB)) == 0
     assert len(memory.list(ALICE)) == 3

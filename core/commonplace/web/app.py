@@ -261,8 +261,10 @@ class _Pages:
         login: Login | None = getattr(request.state, "commonplace_login", None)
         fault = _fault(request, login, error)
         if fault["status"] == 401 and not _is_json(request):
-            asked = f"{_page_of(request)}?{request.url.query}"
-            return self._login_form(request, asked, 401)
+            form = self._login_form(request, f"{_page_of(request)}?{request.url.query}", 401)
+            if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
+                form.headers["refresh"] = "0"  # a link elsewhere: now the browser sends the cookie
+            return form
         if _is_json(request):
             del fault["key"]
             return JSONResponse({"error": fault}, fault["status"])

@@ -18,7 +18,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "all": ("All", "全部"),
     "always": ("comes with every turn", "每一轮都会附上"),
     "answer": ("Show", "查看"),
-    "article": ("Article", "条款"),
+    "article": ("Article {n}", "第 {n} 条"),
     "as_of": ("As of", "截至"),
     "attempts": ("Attempts", "尝试次数"),
     "back": ("Back", "返回"),
@@ -75,7 +75,6 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "event_NONE": ("told again", "再次提到"),
     "event_RESTORE": ("restored", "恢复"),
     "event_UPDATE": ("changed", "更改"),
-    "everybody": ("Everybody's", "所有人"),
     "expire": ("Hide from now on", "从现在起隐藏"),
     "expires": ("Expires", "到期"),
     "files": ("Files", "文件"),
@@ -151,7 +150,6 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     ),
     "login_wrong": ("This token is not valid, or no longer.", "令牌无效或已失效。"),
     "logout": ("Log out", "退出"),
-    "metadata": ("Metadata", "元数据"),
     "more": ("More", "更多"),
     "name": ("Name", "名称"),
     "nobody": ("no user", "无用户"),
@@ -167,12 +165,12 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "parts": ("Parts of the score", "得分的组成"),
     "pending": ("Pending writes", "待处理写入"),
     "people": ("People", "用户"),
+    "people_none": ("Nobody is found.", "没有找到用户。"),
     "person": ("Overview", "概览"),
     "pin": ("Pin", "固定"),
     "pinned": ("pinned", "已固定"),
     "pipl": ("PIPL (China)", "《个人信息保护法》"),
     "predicate": ("Relation", "关系"),
-    "previous": ("Before", "之前"),
     "print": ("Printing this page keeps the receipt.", "打印此页即可保存回执。"),
     "question": ("Question", "问题"),
     "question_example": ("What should I know before I answer?", "想问什么？"),
@@ -184,7 +182,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "relations": ("Relations", "关系"),
     "restore": ("Restore", "恢复"),
     "retry": ("Retry", "重试"),
-    "retried": ("{n} writes are tried again.", "正在重试 {n} 项写入。"),
+    "retried": ("Writes that are tried again: {n}.", "正在重试 {n} 项写入。"),
     "right": ("What you may ask for", "您可以要求"),
     "right_correct": ("Correct it", "更正"),
     "right_correct_how": (
@@ -210,7 +208,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "以通用格式取得您提供的信息，供其他地方使用；在中国，转移须符合国家网信部门规定的条件。"
         "文件每行一个 JSON 对象，文本保持原样；`commonplace import file` 可以读取。",
     ),
-    "rights": ("For the person concerned", "致本人"),
+    "rights": ("Your rights", "您的权利"),
     "rights_else": (
         "This page is no legal advice. Whoever runs the service tells you the purposes, the "
         "recipients and how long data are kept, and answers for copies elsewhere: backups, logs, "
@@ -233,7 +231,10 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "《个人信息保护法》要求及时处理（第 45、46 条）。",
     ),
     "role": ("Speaker", "说话者"),
-    "rule": ("Left out because", "未采用的原因"),
+    "role_assistant": ("assistant", "助手"),
+    "role_system": ("system", "系统"),
+    "role_tool": ("tool", "工具"),
+    "role_user": ("user", "用户"),
     "rule_asks_only": ("it only asks, or tells nothing", "只是提问，没有陈述"),
     "rule_expired": ("it has expired", "已过期"),
     "rule_floor": ("its score is too low", "得分过低"),
@@ -272,6 +273,10 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "why_intro": (
         "Ask as a user would, and see what a model is told, and why.",
         "像用户一样提问，看看模型会得到什么，以及原因。",
+    ),
+    "why_nobody": (
+        "Whose memory is meant? Give a user or an agent.",
+        "要查看谁的记忆？请填写用户或智能体。",
     ),
     # Groups of the parts of a score.
     "group_meaning": ("meaning", "语义"),

@@ -53,8 +53,8 @@ class Ask:
     policy: Policy
 
     def text(self, name: str) -> str | None:
-        """Read a parameter; None for a missing or empty one."""
-        return self.given.get(name) or None
+        """Read a parameter without the space that a phone's keyboard adds; None for no text."""
+        return self.given.get(name, "").strip() or None
 
     def number(self, name: str, default: int, most: int) -> int:
         """Read a number, 1 to `most`."""

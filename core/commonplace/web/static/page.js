@@ -1,4 +1,4 @@
-// Keys, and searching while one types; every page works without it.
+// Keys; every page works without it.
 "use strict";
 
 addEventListener("keydown", (event) => {
@@ -11,12 +11,5 @@ addEventListener("keydown", (event) => {
     const parts = [...document.querySelectorAll("details.parts")];
     const open = parts.some((one) => !one.open);
     parts.forEach((one) => { one.open = open; });
-  }
-});
-
-document.addEventListener("change", (event) => {
-  const form = event.target.closest("form.ask");
-  if (form && event.target.matches("select, input[type=number]") && form.checkValidity()) {
-    form.requestSubmit();
   }
 });
