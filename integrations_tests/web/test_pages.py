@@ -181,6 +181,7 @@ def test_operation_plots_writes_and_logged_notes_by_hour_and_says_what_the_engin
     assert page.count('<figure class="hours">') == 2
     assert page.count("<rect") == 48
     assert "of the last 200 logged notes" in page
+    assert 'href="/operation?check=1"' in client.get("/operation?retried=1").text
 
 
 def test_why_shows_some_of_what_each_rule_left_out_and_its_json_all(memory):
