@@ -151,7 +151,7 @@ def _by_matter(told: Sequence[Known], newest: Mapping[str, str]) -> list[Known]:
 
 def _says(one: Known, other: Known) -> bool:
     """Tell whether a line says what another one does."""
-    told, words = vocabulary(one.text), vocabulary(other.text)
+    told, words = _words(one.text), _words(other.text)
     if _sentences(other.text) <= _sentences(one.text):
         return True
     if _is_negated(one.text) != _is_negated(other.text):
@@ -160,6 +160,9 @@ def _says(one: Known, other: Known) -> bool:
         fact = words if one.record.kind == "episode" else told
         return len(words & told) >= _COVERED * len(fact) > 0
     return bool(words) and words == told
+
+
+_words = lru_cache(maxsize=2 * _COMPARED)(vocabulary)  # long texts are read once, too
 
 
 @lru_cache(maxsize=2 * _COMPARED)
