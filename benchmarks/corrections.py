@@ -37,6 +37,7 @@ Half = Literal[
 ]
 PAIRS = Path(__file__).with_name("corrections.toml")
 OTHERS = (0, 12)
+SPEAKERS = (None, "Alice", "bob", "Maximilian", "李雷")  # drawn by the length of what is told
 _TOLD, _CORRECTED, _ASKED = (datetime(2026, 3, day, 9, tzinfo=UTC) for day in (1, 22, 31))
 _TOPICS = ("allergy", "birthday", "trip", "dislike", "instrument")  # no matter of a pair
 _SEARCHED = 30  # as many as a recall searches for
@@ -106,7 +107,7 @@ def _ask(
             memory.add([Fact(text=text.removeprefix("fact: "), at=at)], Scope(user_id=user))
         else:
             scope = Scope(user_id=user, session_id=str(at))
-            memory.add(Message(text=text, name="Alice", at=at), scope)
+            memory.add(Message(text=text, name=SPEAKERS[len(old) % len(SPEAKERS)], at=at), scope)
     scope = Scope(user_id=user, session_id="asked")
     searched = {one.text for one in memory.search(question, scope.owner, top_k=_SEARCHED)}
     matches = AgentMemory(memory, Policy(), log="corrections").recall(scope, question)

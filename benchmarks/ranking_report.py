@@ -24,6 +24,7 @@ import evidence
 import numpy as np
 import ranking_sets
 import scoring
+import train_questions
 import typer
 from ranking_cases import Case, Half, Question
 from rich.console import Console
@@ -257,6 +258,8 @@ def main(
         locomo_file=locomo,
         beam_folder=beam,
     )
+    if "apart" in sets:
+        sets["told and asked"] = [*train_questions.cases(of_apart=True)]
     cases = [case for each in sets.values() for case in each]
     with (
         ranking_sets.cached_embedder(cache, embedder) as model,

@@ -31,7 +31,7 @@ from ranking_cases import Case, Question
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
-from train_replacement import APART
+from train_replacement import APART, NAMES
 
 from commonplace import Fact, Message, Scope
 from commonplace.models import sentence_encoder
@@ -332,33 +332,44 @@ def left_out() -> dict[str, Reading]:
     return found | {str(fold): one for fold, one in enumerate(readings)}
 
 
-def cases() -> Iterator[Case]:
-    """Give the memories of `questions.toml`, in turn as facts and as turns of a conversation."""
-    known = (one for one in memories() if one.source == "questions" and not one.is_apart)
+def cases(*, of_apart: bool = False) -> Iterator[Case]:
+    """Give the memories of `questions.toml`: in turn as facts, as turns and as those of a name.
+
+    Args:
+        of_apart: give those that nothing is trained on, each in all three ways.
+    """
+    known = (one for one in memories() if one.source == "questions" and one.is_apart == of_apart)
     for number, told in enumerate(known):
-        scope = Scope(user_id=f"asked {number}", session_id="all")
-        said = [
-            Fact(text=text) if number % 2 else Message(text=text, at=_AT, id=f"{place}")
-            for place, text in enumerate(told.texts)
-        ]
-        ids = [evidence.record_id(scope, one) for one in said]
-        yield Case(
-            kind=KIND,
-            language=told.name.split()[0],
-            form="facts" if number % 2 else "turns",
-            sessions=(Session(scope=scope, contents=said),),
-            questions=tuple(
-                Question(
-                    kind=KIND,
-                    text=one.text,
-                    scope=scope,
-                    gold=frozenset(ids[place] for place in one.answers),
-                    asked_at=_AT + timedelta(days=30),
-                )
-                for one in told.asked
-            ),
-            pair=str(number % len(FOLDS)),
-        )
+        for way in range(3) if of_apart else [number % 3]:
+            name = NAMES[number % len(NAMES)] if way == 2 else None
+            pair = "" if of_apart else str(number % len(FOLDS))
+            scope = Scope(user_id=f"asked {number} {way}", session_id="all")
+            yield _case(told, scope, name, pair, as_facts=not way)
+
+
+def _case(told: Told, scope: Scope, name: str | None, pair: str, *, as_facts: bool) -> Case:
+    said = [
+        Fact(text=text) if as_facts else Message(text=text, at=_AT, id=f"{place}", name=name)
+        for place, text in enumerate(told.texts)
+    ]
+    ids = [evidence.record_id(scope, one) for one in said]
+    return Case(
+        kind=KIND,
+        language=told.name.split()[0],
+        form="facts" if as_facts else "turns",
+        sessions=(Session(scope=scope, contents=said),),
+        questions=tuple(
+            Question(
+                kind=f"{KIND}, named" if name else KIND,
+                text=one.text,
+                scope=scope,
+                gold=frozenset(ids[place] for place in one.answers),
+                asked_at=_AT + timedelta(days=30),
+            )
+            for one in told.asked
+        ),
+        pair=pair,
+    )
 
 
 # -- what is shown -------------------------------------------------------------------------------

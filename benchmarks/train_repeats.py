@@ -29,7 +29,7 @@ SHARE = {AGAIN: 1.0, HOLDS: 1.0, REPLACED: 1.0}  # what all pairs of a label wei
 _VECTOR_RIDGE = 5e-2  # L2 penalty of a part of a vector
 _APART = 4  # every how many are kept apart
 _JUDGED = 0.85  # nearness of those that were judged, of the pairs of which both hold
-_TOLD_BY = ((None, False), ("Alice", False))  # nothing is asked
+_TOLD_BY = ((None, False), (train_replacement.NAMES, False))  # nothing is asked
 
 Told = tuple[str, str, str, int]
 """The older text, the newer one, no question, and the label."""

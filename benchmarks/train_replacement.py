@@ -3,11 +3,12 @@
     python benchmarks/train_replacement.py [--write]
 
 Reads the pairs of `corrections.toml`, which were judged by hand. Others tell of two matters: the
-newer one is of another pair, or what is nearest in a memory in which nothing changes
-(`ranking_sets.py`). The sets are left out in five parts, each judged by weights of the others;
-those that end with `apart` or `checked` are never trained on. Found is the share of replaced
-statements with a likelihood of .5, wrong that of pairs which both hold, far that of those on two
-matters: with the vectors of the default embedder, and without vectors.
+newer one is of another pair, or another text on the same thing (`questions.toml`), or what is
+nearest in a memory in which nothing changes (`ranking_sets.py`). The sets are left out in five
+parts, each judged by weights of the others; those that end with `apart` or `checked` are never
+trained on. Found is the share of replaced statements with a likelihood of .5, wrong that of pairs
+which both hold, far that of those on two matters: with the vectors of the default embedder, and
+without vectors.
 """
 
 import json
@@ -16,7 +17,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice, product
+from itertools import chain, islice, permutations, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,13 +39,20 @@ from commonplace.retrieval.calibration import Calibration
 from commonplace.retrieval.replacement import PAIR_FEATURES, Statement
 
 PAIRS = Path(__file__).with_name("corrections.toml")
+QUESTIONS = PAIRS.with_name("questions.toml")
 WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
+NAMES = (
+    "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
+    " hank Hiroshi Ingrid ivan Jack Jasmine Kofi Lars lea Léa Linh Luca Mariana Mateo Mei mia Mina"
+    " Nadia Naoki Nils Olga Omar Pablo paul Priya Rahul Rosa Sam Sofia tom Valentina Wei Yuki Zoë"
+    " zara 王芳 张伟 小美 陈静 佐藤 健太 محمد ليلى user Human customer u1 user_42 Dr.Klein"
+).split()
 # A user with or without a name tells a pair; without a question, as where all is listed.
-TOLD_BY = ((None, True), ("Alice", True), (None, False))
+TOLD_BY = ((None, True), (NAMES, True), (None, False))
 _STRANGERS = 6  # newer ones of other pairs for each
 _NEAREST = 2  # in a memory, for each question
-SHARE = {1: 1.0, 0: 1.2, -1: 6.0}  # what all pairs of a label weigh
+SHARE = {1: 1.0, 0: 1.2, -1: 4.0}  # what all pairs of a label weigh
 _RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
 _STEPS = 300
 _PARTS = 5
@@ -86,6 +94,33 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
             yield f"{language} {half}", [*found, *far]
 
 
+def aside() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
+    """Pair the texts of each group of `questions.toml`, as `told`; they tell two matters each.
+
+    Only in sets of changes, the third text of a group takes the first one's place.
+    """
+    for language, sets in tomllib.loads(QUESTIONS.read_text("utf-8")).items():
+        for name, lists in sets.items():
+            yield (
+                f"{language} beside, {name}",
+                [
+                    pair
+                    for group in lists["groups"]
+                    for pair in _of_group(group, is_changed=name == "changes")
+                ],
+            )
+
+
+def _of_group(
+    group: Sequence[tuple[str, str]], *, is_changed: bool
+) -> Iterator[tuple[str, str, str, int]]:
+    for (i, (older, question)), (j, (newer, other)) in permutations(enumerate(group), 2):
+        if not (is_changed and {i, j} == {0, 2}):
+            yield older, newer, question, -1
+        elif i < j:
+            yield older, newer, other, 1
+
+
 def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, str, str, int]]:
     """Pair what answers a question with what is nearest to it in a memory in which all holds."""
     for case in cases:
@@ -110,13 +145,14 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
 def judged(
     model: scoring.Cached,
     every: Sequence[tuple[str, str, str, int]],
-    told_by: Sequence[tuple[str | None, bool]] = TOLD_BY,
+    told_by: Sequence[tuple[Sequence[str] | None, bool]] = TOLD_BY,
     *,
     with_repeats: bool = False,
 ) -> Judged:
     """Compute the features of pairs, each as often as `told_by` says."""
-    made = []
-    for (older, newer, asked_for, label), (speaker, is_asked) in product(every, told_by):
+    made, draw = [], random.Random(1)
+    for (older, newer, asked_for, label), (names, is_asked) in product(every, told_by):
+        speaker = draw.choice(names) if names else None
         question = asked_for if is_asked else ""
         said = [f"{speaker}: {text}" if speaker else text for text in (older, newer)]
         texts = scoring.vectors(model, said, "document")
@@ -197,7 +233,7 @@ def main(
 ) -> None:
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
-        sets = {name: judged(model, every) for name, every in told()}
+        sets = {name: judged(model, every) for name, every in chain(told(), aside())}
         for name, cases in (
             ("develop", ranking_sets.develop(1)),
             (APART[0], ranking_sets.apart(1)),

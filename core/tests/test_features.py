@@ -582,6 +582,16 @@ def test_whom_a_text_is_about(question: str, text: str, about: float) -> None:
     assert [about] == found.about.tolist()
 
 
+@pytest.mark.parametrize(
+    ("question", "about"),
+    [("Where do I live?", 1), ("Where does Bob live?", 1), ("Ann's flat?", -1)],
+)
+def test_a_speaker_means_himself(question: str, about: float) -> None:
+    found = candidates(question, [turn(0, text="I live in Oslo.", speaker="Bob")])
+
+    assert [about] == found.about.tolist()
+
+
 # -- all together -------------------------------------------------------------------------------
 
 QUESTIONS = ("Where is the red tea now?", "What did Bob say in May 2025?", "我的红茶在哪里？", "?")

@@ -43,8 +43,8 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
-_NEWER_FIRST = 0.08  # likelihood from which on the newer line is read first
-_UNASKED = 0.15  # the same where its score is below the floors
+_NEWER_FIRST = 0.08  # least odds of a replacement for which the newer line is read first
+_OF_SCORES = 0.15  # power of the odds of their scores in it
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
@@ -386,8 +386,7 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     for older in matches:
         newest = max(older.replaced_by, key=older.replaced_by.__getitem__, default="")
         ids = [one.record.id for one in found]
-        least = _NEWER_FIRST if newest in ids else _UNASKED
-        if older.replaced_by.get(newest, 0.0) < least:
+        if not (older.replacement or _is_newer_first(older, by_id.get(newest))):
             continue
         at = ids.index(older.record.id)
         if older.replacement:
@@ -399,6 +398,18 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
         elif newest in ids and (place := ids.index(newest)) > at:
             found.insert(at, found.pop(place))
     return found
+
+
+def _is_newer_first(older: Match, newer: Match | None) -> bool:
+    """Return whether a newer line may hold instead of one, and fits the question nearly as well."""
+    if newer is None:
+        return False
+    likely, fits = _odds(older.replaced_by[newer.record.id]), _odds(newer.score)
+    return likely * (fits / _odds(older.score)) ** _OF_SCORES >= _NEWER_FIRST
+
+
+def _odds(likelihood: float) -> float:
+    return max(likelihood, 1e-4) / (1 - min(likelihood, 1 - 1e-4))
 
 
 def _within_room(matches: Sequence[Match], most: int) -> list[Match]:

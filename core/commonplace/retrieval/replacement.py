@@ -154,6 +154,11 @@ def _speaker(turn: Statement) -> str | None:
     return None if name == (turn.user or "").casefold() else name
 
 
+def _share_of_name(turn: Statement) -> float:
+    """Return the share of a speaker's name in what is embedded of a turn."""
+    return len(turn.name) / (len(turn.name) + len(turn.text)) if turn.name else 0.0
+
+
 def _names_of(statement: Statement) -> frozenset[str]:
     """Read the names that mean the user: that of the speaker, and the one that the id begins with.
 
@@ -210,7 +215,7 @@ class Pair(NamedTuple):
         nearness: of their vectors, on the embedder's own scale: 0 unrelated, 1 alike.
         gain: by how much the newer one is nearer to the question.
         asked: words of the question that tell its matter.
-        is_named: both are turns of a named speaker.
+        of_names: share of the speakers' names in what is embedded of both, 0 without.
         fills: both fill one slot of one person. changes: the newer one says that it changed.
         beginning: share of the words of the longest sentences that begin both. matching: that
             begin or end both.
@@ -222,7 +227,7 @@ class Pair(NamedTuple):
     nearness: float
     gain: float
     asked: frozenset[str]
-    is_named: bool
+    of_names: float
     fills: bool
     changes: bool
     beginning: float
@@ -262,7 +267,7 @@ def _features(pair: Pair) -> _Features:
     return _Features(
         nearness=pair.nearness,
         gain=pair.gain,
-        named=pair.is_named,
+        named=pair.of_names,
         slot=pair.fills,
         slot_changes=pair.changes,
         is_unreal=newer.is_unreal,
@@ -355,7 +360,7 @@ def pairs(
             values[0],
             values[1],
             asked,
-            earlier.name is not None and later.name is not None,
+            (_share_of_name(earlier) + _share_of_name(later)) / 2,
             *(_changes_of(one, slots) if slots else (False, False)),
             beginning / most,
             matching / most,

@@ -375,14 +375,15 @@ def subject_fits(
 ) -> list[float]:
     """Compute for each text 1 if it is about one of those asked for, -1 if about another, else 0.
 
-    What names nobody is about the user.
+    What names nobody is about the user. A speaker means himself, whether he is asked for by his
+    name or asks for himself.
     """
     in_chinese = [one for one in asked if _CHINESE.search(one)]
     of_self = 1.0 if asked & SELF else -1.0
     fits = []
     for text, speaker in zip(texts, speakers, strict=True):
         found, words = _read_head(text[:_HEAD])
-        if found == "me" and speaker:
+        if found == "me" and speaker and speaker.lower() in asked:
             found = speaker.lower()
         if not asked.isdisjoint(words) or (in_chinese and any(one in text for one in in_chinese)):
             fits.append(1.0)
