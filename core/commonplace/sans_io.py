@@ -7,6 +7,7 @@ a list, and is sent the result, or the list of results; what a call raises is ra
 import asyncio
 import operator
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -68,15 +69,15 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
 
 def on(memory: object) -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
+    return partial(_perform, memory)
 
-    def perform(step: Call | list[Call]) -> Any:
-        if isinstance(step, list):
-            return [perform(one) for one in step]
-        name, args, options = step
-        method = operator.attrgetter(name)(memory) if "." in name else getattr(memory, name)
-        return method(*args, **options)
 
-    return perform
+def _perform(memory: object, step: Call | list[Call]) -> Any:
+    if isinstance(step, list):
+        return [_perform(memory, one) for one in step]
+    name, args, options = step
+    method = operator.attrgetter(name)(memory) if "." in name else getattr(memory, name)
+    return method(*args, **options)
 
 
 def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:
