@@ -321,9 +321,12 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     template = options.template
     puts = {(op.address.namespace, op.address.key): op for op in ops if isinstance(op, ItemPut)}
     found: dict[str, Excerpt] = yield from _records(ops, ItemGet, "get_excerpts")
-    replaced: dict[str, Record] = {}
+    replaced: dict[str, Record | Excerpt] = {}
     if puts:
-        replaced = yield from _records(ops, ItemPut, "get_many")
+        # Only what others wrote is changed as a whole record, and has its own id as the key.
+        of_others = any(len(put.address.record_ids) > 1 for put in puts.values())
+        method = "get_many" if of_others else "get_excerpts"
+        replaced = yield from _records(ops, ItemPut, method)
     results: list[Result] = []
     read: list[StoredItem] = []
     for op in ops:
