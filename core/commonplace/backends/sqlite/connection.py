@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -589,6 +589,24 @@ def create_tables(connection: Connection, schema: str) -> None:
     """Run the statements of a schema, which `;` separates, in the current transaction."""
     for statement in schema.split(";"):
         connection.execute(statement)
+
+
+def insert_many(
+    connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Any], rest: str = ""
+) -> None:
+    """Insert rows; a column that is NULL in all is not named, as NULL takes longest to pass on.
+
+    Args:
+        rest: of the statement.
+    """
+    if rows:
+        by_column = zip(columns, zip(*rows, strict=True), strict=True)
+        names, values = zip(
+            *((name, held) for name, held in by_column if held.count(None) < len(rows)), strict=True
+        )
+        marks = ", ".join("?" * len(names))
+        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks}){rest}"
+        connection.executemany(sql, zip(*values, strict=True))
 
 
 def _fill(connection: Connection) -> None:

@@ -36,7 +36,7 @@ from ..shared.token_vectors import (
     unpack_passages,
 )
 from . import namespaces, record_changes
-from .connection import ConnectionHandle, SqliteConnection, create_tables
+from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many
 from .filters import compile_filter
 from .point_cache import Floats, Numbers, PointCache, Reading, Scores, Wanted
 
@@ -133,10 +133,7 @@ class SqliteIndex:
         self._token_dimensions = token_dimensions if has_tokens(stored, wanted) else 0
         fields = _PointRow._fields
         updates = ", ".join(f"{field} = excluded.{field}" for field in fields[1:])
-        self._put = (
-            f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"
-            f" ON CONFLICT (record) DO UPDATE SET {updates}"
-        )
+        self._replace = f" ON CONFLICT (record) DO UPDATE SET {updates}"
         amended = ", ".join(f"{field} = ?" for field in _AMENDED)
         self._amend = f"UPDATE {table} SET {amended} WHERE record = ?"
         self._handle = ConnectionHandle(connection)
@@ -207,7 +204,7 @@ class SqliteIndex:
                 if before is None or record.version > before[0]:
                     change = changes.write(record.scope.partition, before and before[1])
                     written.append(_to_row(point, vectors, self._token_dimensions, change))
-            connection.executemany(self._put, written)
+            insert_many(connection, self._table, _PointRow._fields, written, self._replace)
             changes.save()
             self._put_records(connection, [newest[row.record][0].record for row in written])
 

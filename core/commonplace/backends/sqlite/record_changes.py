@@ -13,7 +13,7 @@ from ...types import Change, Event, Excerpt, Record, Scope, now
 from ..shared import rows
 from ..shared.rows import RecordColumns, SessionColumns
 from . import assertions, namespaces
-from .connection import create_tables
+from .connection import create_tables, insert_many
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
@@ -56,7 +56,7 @@ _SOURCES = (
 )
 COLUMNS = ", ".join(RecordColumns._fields)
 _MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
-_INSERT = f"INSERT INTO record (seq, {COLUMNS}, tags) VALUES (?, {_MARKS})"
+_INSERTED = ("seq", *RecordColumns._fields, "tags")
 _PUT = (
     f"INSERT INTO record ({COLUMNS}, tags) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{column} = excluded.{column}" for column in (*RecordColumns._fields[1:], "tags"))
@@ -210,7 +210,7 @@ def _insert(connection: Connection, records: Sequence[Record]) -> dict[str, Outc
         table.append((seq, *row, rows.tags_of(record.metadata)))
         versions.append((row.id, row.version, "ADD", row.text, None, row.metadata, row.updated_at))
         outcomes[record.id] = Outcome(change=added, record=record)
-    connection.executemany(_INSERT, table)
+    insert_many(connection, "record", _INSERTED, table)
     connection.executemany(_PUT_VERSION, versions)
     namespaces.insert(connection, numbered)
     return outcomes
