@@ -5,6 +5,7 @@ before, or what the conversation says already. One function chooses for all adap
 memory is a sans-IO plan, so it is written once for callers with and without an event loop.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -404,8 +405,8 @@ def _is_newer_first(older: Match, newer: Match | None) -> bool:
     """Return whether a newer line may hold instead of one, and fits the question nearly as well."""
     if newer is None:
         return False
-    likely, fits = _odds(older.replaced_by[newer.record.id]), _odds(newer.score)
-    return likely * (fits / _odds(older.score)) ** _OF_SCORES >= _NEWER_FIRST
+    fits = math.pow(_odds(newer.score) / _odds(older.score), _OF_SCORES)
+    return _odds(older.replaced_by[newer.record.id]) * fits >= _NEWER_FIRST
 
 
 def _odds(likelihood: float) -> float:
