@@ -46,6 +46,7 @@ SEEDS = (0, 1)
 DATED = ("exact date", "relative date")  # asked for by the day, of which a text says nothing
 FOLDS = (("en", "mixed"), ("zh",), ("de", "es"), ("ja", "ar"))
 KIND = "told and asked"  # of memories made of `questions.toml`
+WAYS = ("facts", "turns", "named", "asking")  # as turns of a named speaker; that ask, too
 _AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOGETHER = 24  # groups of sentences that make a memory
 # How much a question counts: those of `questions.toml` are the most varied.
@@ -333,34 +334,37 @@ def left_out() -> dict[str, Reading]:
 
 
 def cases(*, of_apart: bool = False) -> Iterator[Case]:
-    """Give the memories of `questions.toml`: in turn as facts, as turns and as those of a name.
+    """Give the memories of `questions.toml`, in turn in each of `WAYS`.
 
     Args:
-        of_apart: give those that nothing is trained on, each in all three ways.
+        of_apart: give those that nothing is trained on, in all of them.
     """
     known = (one for one in memories() if one.source == "questions" and one.is_apart == of_apart)
     for number, told in enumerate(known):
-        for way in range(3) if of_apart else [number % 3]:
-            name = NAMES[number % len(NAMES)] if way == 2 else None
-            pair = "" if of_apart else str(number % len(FOLDS))
-            scope = Scope(user_id=f"asked {number} {way}", session_id="all")
-            yield _case(told, scope, name, pair, as_facts=not way)
+        name = NAMES[number % len(NAMES)]
+        for way in WAYS if of_apart else [WAYS[number % len(WAYS)]]:
+            yield _case(
+                told, f"{name} {number} {way}", way, "" if of_apart else number % len(FOLDS)
+            )
 
 
-def _case(told: Told, scope: Scope, name: str | None, pair: str, *, as_facts: bool) -> Case:
+def _case(told: Told, user: str, way: str, fold: int | str) -> Case:
+    scope = Scope(user_id=user, session_id="all")
+    texts = _with_questions(told) if way == "asking" else told.texts
+    name = user.split(maxsplit=1)[0] if way == "named" else None
     said = [
-        Fact(text=text) if as_facts else Message(text=text, at=_AT, id=f"{place}", name=name)
-        for place, text in enumerate(told.texts)
+        Fact(text=text) if way == "facts" else Message(text=text, at=_AT, id=f"{place}", name=name)
+        for place, text in enumerate(texts)
     ]
     ids = [evidence.record_id(scope, one) for one in said]
     return Case(
         kind=KIND,
         language=told.name.split()[0],
-        form="facts" if as_facts else "turns",
+        form="facts" if way == "facts" else "turns",
         sessions=(Session(scope=scope, contents=said),),
         questions=tuple(
             Question(
-                kind=f"{KIND}, named" if name else KIND,
+                kind=f"{KIND}, {way}" if way in WAYS[2:] else KIND,
                 text=one.text,
                 scope=scope,
                 gold=frozenset(ids[place] for place in one.answers),
@@ -368,8 +372,17 @@ def _case(told: Told, scope: Scope, name: str | None, pair: str, *, as_facts: bo
             )
             for one in told.asked
         ),
-        pair=pair,
+        pair=f"{fold}",
     )
+
+
+def _with_questions(told: Told) -> list[str]:
+    """Let every second text ask, too, what another one of its group answers."""
+    questions = [one.text for one in told.asked]
+    return [
+        text if place % 2 else f"{text} {questions[place + 1]}"
+        for place, text in enumerate(told.texts)
+    ]
 
 
 # -- what is shown -------------------------------------------------------------------------------

@@ -715,9 +715,10 @@ FEATURES: Mapping[str, Feature] = {
     "beside": _of_turns(lambda c: c.beside),
     "session": _of_turns(lambda c: c.session_gain),
     "answered": _of_turns(lambda c: c.answered),
-    # A turn that only asks or agrees answers nothing.
-    "asks": lambda c: c.asks * 1.0,
-    "echo": lambda c: (c.asks | c.is_empty) * np.maximum(c.cosine, 0.0),
+    # A turn that only asks or agrees answers nothing; one that asks beside it may.
+    "asks": lambda c: (c.asks & c.is_empty) * 1.0,
+    "echo": lambda c: c.is_empty * np.maximum(c.cosine, 0.0),
+    "echo_beside": lambda c: (c.asks & ~c.is_empty) * np.maximum(c.cosine, 0.0),
     "empty": lambda c: c.is_empty * 1.0,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
