@@ -55,3 +55,25 @@ def test_what_only_looks_like_a_request_is_a_statement(text: str) -> None:
 )
 def test_a_dot_within_a_word_ends_no_sentence(text: str, told: int) -> None:
     assert len(statements(text)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("I'm vegan, what can I order?", "I'm vegan"),
+        ("We're moving, any tips?", "We're moving"),
+        ("Our car broke, who could mend it?", "Our car broke"),
+        ("I wonder, what is my name?", None),
+        ("I forgot, when is the exam?", None),
+        ("I'm back, what did I miss?", None),
+        ("So, my question, where do I live?", None),
+        ("我吃素，能点什么？", "我吃素"),
+        ("我住在杭州，附近有什么好吃的？", "我住在杭州"),
+        ("家里wifi密码是otter-92，你能记住吗？", "家里wifi密码是otter-92"),
+        ("我想问一下，明天下雨吗？", None),
+        ("我忘了，会议几点？", None),
+        ("我有个问题，今天几号？", None),
+    ],
+)
+def test_what_is_stated_before_a_question_is_kept(text: str, told: str | None) -> None:
+    assert statements(text) == (() if told is None else (told,))

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from .lexical import CJK, kept_if_short
 
 _SHORT = 200  # characters of small talk at most
-_CLAUSE_WORDS, _CLAUSE_CHARACTERS = 4, 6  # of a clause that states something beside a question
+_CLAUSE_WORDS, _CLAUSE_SIGNS = 4, 6  # of a clause that states something beside a question
 
 _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
+_READ = re.compile(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
 # A dot within a word ends none: "nginx.service", "./run".
 _SENTENCES = re.compile(r"(?:[^.!?。！？\n…]+|\.(?=[\w/]))+[.!?。！？…]*")
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|(?=\n)|$")
@@ -26,6 +27,18 @@ _MAY_END = re.compile(
     r"(?:^|\W)(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE
 )
 _CLAUSES = re.compile(r"[,，;；:：]")
+# A short one that states something of its speaker: "I'm vegan, what can I order?"
+_OF_SPEAKER = re.compile(
+    r"^\W*(?!i (?:wonder|see|mean|think|know|guess|suppose|bet|say|ask|hope|forgot|need|want|was"
+    r"|am)\b"
+    r"|i['’]m (?:sorry|wondering|curious|confused|lost|back|here|asking|not sure)\b"
+    r"|i (?:don|can|do|did|have|haven)\b|i['’](?:d|ll|ve)\b)"
+    r"(?:(?:i['’]m|i|we['’]re|we) \w|(?:my|our) \w+ \w)"
+    r"|^\W*(?!我(?:们|家)?(?:想|要|问|请|好奇|不|觉得|知道|猜|看|说|在想|忘|该|能|可以|又|再|回来"
+    r"|有个?(?:问题|疑问|事)))"
+    r"我(?:们|家)?\w{2,}",
+    re.IGNORECASE,
+)
 _MARK = re.compile(r"[?？؟]\W*$")
 _STOP = re.compile(r"[.。!！…]\W*$")
 _CHINESE_QUESTION = re.compile(
@@ -317,7 +330,7 @@ def statements(text: str) -> tuple[str, ...]:
             continue
         if _asks(sentence):
             clauses = _CLAUSES.split(sentence)[:-1]
-            found += [clause for clause in clauses if _is_long(clause) and not _asks(clause)]
+            found += [clause for clause in clauses if _is_telling(clause) and not _asks(clause)]
         else:
             found.append(sentence)
     return tuple(found)
@@ -364,6 +377,7 @@ def _asks(sentence: str) -> bool:
     return bool(is_asked or _ASKING.search(sentence))
 
 
-def _is_long(clause: str) -> bool:
-    characters = len(_CJK.findall(clause))
-    return characters >= _CLAUSE_CHARACTERS or len(clause.split()) >= _CLAUSE_WORDS
+def _is_telling(clause: str) -> bool:
+    is_long = len(clause.split()) >= _CLAUSE_WORDS
+    is_long = is_long or len(_READ.findall(clause)) >= _CLAUSE_SIGNS
+    return is_long or _OF_SPEAKER.search(clause) is not None
