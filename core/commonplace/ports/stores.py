@@ -6,7 +6,7 @@ The interfaces of the stores are in `engines`.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from operator import attrgetter
@@ -37,31 +37,25 @@ _BEFORE_VALUES = "\x00"  # in no text and in no name
 def altered(frozen: T, **changes: Any) -> T:
     """Copy a frozen dataclass with slots, unchecked, far quicker than `dataclasses.replace`."""
     kind: Any = type(frozen)
-    read, open_ = _openings(kind)
-    copied = open_(*read(frozen))
+    copied: T = made(kind, _slots_of(kind)[0](frozen))
     for name, value in changes.items():
-        setattr(copied, name, value)
-    copied.__class__ = kind
-    return copied  # type: ignore[no-any-return]  # it is of that class now
+        object.__setattr__(copied, name, value)
+    return copied
 
 
 def made(kind: type[T], values: Iterable[Any]) -> T:
     """Make a frozen dataclass with slots of the values of all its fields, as `altered` copies."""
     of_kind: Any = kind
-    new = _openings(of_kind)[1](*values)
-    new.__class__ = kind
-    return new  # type: ignore[no-any-return]  # it is of that class now
+    new = object.__new__(kind)
+    for set_, value in zip(_slots_of(of_kind)[1], values, strict=True):
+        set_(new, value)
+    return new
 
 
 @cache
-def _openings(kind: Any) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
-    """Make what reads all slots of a class at once, and a class of the same slots, not frozen.
-
-    An object of that one is made in a fifth of the time, and may become one of the other.
-    """
-    slots = [(name, Any) for name in kind.__slots__]
-    opened = make_dataclass(f"Open{kind.__name__}", slots, slots=True, repr=False, eq=False)
-    return attrgetter(*kind.__slots__), opened
+def _slots_of(kind: Any) -> tuple[Callable[[Any], Any], list[Callable[[Any, Any], None]]]:
+    """Make what reads all slots of a class at once, and what sets each."""
+    return attrgetter(*kind.__slots__), [getattr(kind, name).__set__ for name in kind.__slots__]
 
 
 def version_at(moment: datetime) -> int:
