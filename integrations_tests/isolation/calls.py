@@ -214,10 +214,15 @@ class Calls:
             self._sightings.check("list", scope, found)
             ids = {one.id for one in found}
             wanted = {one for one, owner in self.live.items() if scope.covers(owner)}
-            # A turn that was left open is extracted later, from what is his alone.
-            late = {one.id for one in found if one.sources and wanted.issuperset(one.sources)}
-            is_whole = wanted <= ids <= wanted | late
-            self._sightings.expect("list", is_whole, (scope, ids ^ wanted))
+            # A turn that was left open is extracted later: a turn of his, deleted since or not.
+            late = {
+                one.id
+                for one in found
+                if one.id not in wanted
+                and one.sources
+                and all(self.memory.history(source, scope) for source in one.sources)
+            }
+            self._sightings.expect("list", ids - late == wanted, (scope, ids ^ wanted))
 
     def _drop(self, scope: Scope) -> None:
         self.live = {one: owner for one, owner in self.live.items() if not scope.covers(owner)}
