@@ -162,7 +162,7 @@ class Search:
             raise LoopRequiredError(call="search", model=self._embedder.id)
         limit = self._settings.max_embed_chars
 
-        def perform(step: Any) -> Any:
+        def perform(step: _Texts | Callable[[], list[Match]]) -> Any:
             if isinstance(step, _Texts):
                 return embed(self._embedder, step.texts, purpose=step.purpose, limit=limit)
             return step()
@@ -173,7 +173,7 @@ class Search:
         """Find the records as `run`, awaiting the embedder on this loop and stores on threads."""
         limit = self._settings.max_embed_chars
 
-        async def perform(step: Any) -> Any:
+        async def perform(step: _Texts | Callable[[], list[Match]]) -> Any:
             if isinstance(step, _Texts):
                 return await aembed(self._embedder, step.texts, purpose=step.purpose, limit=limit)
             return await run(step)

@@ -378,6 +378,8 @@ def _asks(sentence: str) -> bool:
 
 
 def _is_telling(clause: str) -> bool:
-    is_long = len(clause.split()) >= _CLAUSE_WORDS
-    is_long = is_long or len(_READ.findall(clause)) >= _CLAUSE_SIGNS
-    return is_long or _OF_SPEAKER.search(clause) is not None
+    return (
+        len(clause.split()) >= _CLAUSE_WORDS
+        or len(_READ.findall(clause)) >= _CLAUSE_SIGNS
+        or _OF_SPEAKER.search(clause) is not None
+    )
