@@ -341,17 +341,15 @@ def cases(*, of_apart: bool = False) -> Iterator[Case]:
     """
     known = (one for one in memories() if one.source == "questions" and one.is_apart == of_apart)
     for number, told in enumerate(known):
-        name = NAMES[number % len(NAMES)]
         for way in WAYS if of_apart else [WAYS[number % len(WAYS)]]:
-            yield _case(
-                told, f"{name} {number} {way}", way, "" if of_apart else number % len(FOLDS)
-            )
+            yield _case(told, number, way)
 
 
-def _case(told: Told, user: str, way: str, fold: int | str) -> Case:
-    scope = Scope(user_id=user, session_id="all")
+def _case(told: Told, number: int, way: str) -> Case:
+    speaker = NAMES[number % len(NAMES)]
+    scope = Scope(user_id=f"{speaker} {number} {way}", session_id="all")
+    name = speaker if way == "named" else None
     texts = _with_questions(told) if way == "asking" else told.texts
-    name = user.split(maxsplit=1)[0] if way == "named" else None
     said = [
         Fact(text=text) if way == "facts" else Message(text=text, at=_AT, id=f"{place}", name=name)
         for place, text in enumerate(texts)
@@ -372,7 +370,7 @@ def _case(told: Told, user: str, way: str, fold: int | str) -> Case:
             )
             for one in told.asked
         ),
-        pair=f"{fold}",
+        pair="" if told.is_apart else str(number % len(FOLDS)),
     )
 
 

@@ -94,7 +94,7 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
             yield f"{language} {half}", [*found, *far]
 
 
-def aside() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
+def on_one_thing() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
     """Pair the texts of each group of `questions.toml`, as `told`; they tell two matters each.
 
     Only in sets of changes, the third text of a group takes the first one's place.
@@ -102,7 +102,7 @@ def aside() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
     for language, sets in tomllib.loads(QUESTIONS.read_text("utf-8")).items():
         for name, lists in sets.items():
             yield (
-                f"{language} beside, {name}",
+                f"{language} one thing, {name}",
                 [
                     pair
                     for group in lists["groups"]
@@ -233,7 +233,7 @@ def main(
 ) -> None:
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
-        sets = {name: judged(model, every) for name, every in chain(told(), aside())}
+        sets = {name: judged(model, every) for name, every in chain(told(), on_one_thing())}
         for name, cases in (
             ("develop", ranking_sets.develop(1)),
             (APART[0], ranking_sets.apart(1)),
