@@ -214,7 +214,7 @@ class Calls:
             self._sightings.check("list", scope, found)
             ids = {one.id for one in found}
             wanted = {one for one, owner in self.live.items() if scope.covers(owner)}
-            # A turn that was left open is extracted later: a turn of his, deleted since or not.
+            # An open turn is extracted when its owner comes again, which no call tells.
             late = {
                 one.id
                 for one in found
