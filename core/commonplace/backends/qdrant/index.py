@@ -10,11 +10,11 @@ import numpy as np
 
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
-from ..shared.payload import payload_of, read_row, uuids
 from ..shared.token_vectors import FIELD, asked_tokens, checked, from_field, to_field
 from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection
+from .payload import payload_of, read_row, uuids
 from .query import (
     best_hits,
     covered,
@@ -232,7 +232,10 @@ class QdrantIndex:
                 if read_row(row.payload["row"])[0].indexed_text == text:
                     vectors, tokens = to_vectors(row.vector["dense"]), from_field(row.payload)
                     tokens += [b""] * (len(vectors) - len(tokens))
-                    first, *following = map(_embedding, vectors, tokens)
+                    first, *following = (
+                        TokenEmbedding(vector=vector, tokens=some)
+                        for vector, some in zip(vectors, tokens, strict=True)
+                    )
                     found[name] = replace(first, following=tuple(following))
         return found
 
@@ -346,10 +349,6 @@ def _parts(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
         total += size
     if part:
         yield part
-
-
-def _embedding(vector: Sequence[float], tokens: bytes) -> TokenEmbedding:
-    return TokenEmbedding(vector=vector, tokens=tokens)
 
 
 def _mean(vectors: list[list[float]]) -> list[float]:

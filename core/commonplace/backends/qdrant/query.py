@@ -5,17 +5,18 @@ candidate come back in one request: two queries over the same two lists of candi
 scores their union by vector, one that scores it by terms.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...filters import TIMES
+from ...filters import FIELDS, TIMES, Filter, Predicate, Where, Within, metadata_key
 from ...ports.stores import Hit, Query
 from ...types import Record, Scope
-from ..shared.payload import FilterCompiler, focus, read_row, tags_of, to_hits
+from ..shared.rows import tag_key
 from ..shared.token_vectors import Tokens, best_of_each, from_field
 from .client import models as m
+from .payload import MOST_NUMBER, encode, focus, read_row, tags_of
 
 StoredRecord = tuple[Record, int]  # with its length in words
 
@@ -108,36 +109,41 @@ def _to_hits(
     query: Query,
     asked: Tokens | None,
 ) -> list[Hit]:
-    dense, lexical = (
-        {str(point.id): point.score for response in some for point in response.points}
-        for some in (responses[:1], responses[1:])
-    )
-    points = {str(point.id): point for point in responses[0].points}
-    best = {key: _best_passage(points[key].vector["dense"], query.vector) for key in records}
-    late: dict[str, tuple[float, ...]] = {}
+    """Join the scores of these records; one that shares no term with the query has 0."""
+    points = {str(point.id): point for point in responses[0].points if str(point.id) in records}
+    lexical = {str(point.id): point.score for some in responses[1:] for point in some.points}
+    late: list[tuple[float, ...]] = [()] * len(points)
     if asked is not None:
-        values = best_of_each(asked, [from_field(points[key].payload) for key in records])
-        late = dict(zip(records, values, strict=True))
-    terms = _weights(responses[0], records, query.terms.indices)
-    vectors = {key: one.vector for key, one in best.items()}
-    passages = {key: one.cosines for key, one in best.items()}
-    return to_hits(records, dense, lexical, late, terms, vectors, passages)
+        late = best_of_each(asked, [from_field(point.payload) for point in points.values()])
+    hits = []
+    for (key, point), best in zip(points.items(), late, strict=True):
+        vector, passages = _best_passage(point.vector["dense"], query.vector)
+        record, words = records[key]
+        hits.append(
+            Hit(
+                record=record,
+                dense=point.score,
+                lexical=lexical.get(key, 0.0),
+                words=words,
+                late=best,
+                terms=_weights(point, query.terms.indices),
+                vector=vector,
+                passages=passages,
+            )
+        )
+    return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
 
-class _BestPassage(NamedTuple):
-    """The passage that is nearest to a query, with the cosines of all if there are several."""
-
-    vector: Sequence[float]
-    cosines: tuple[float, ...]
-
-
-def _best_passage(held: Sequence[Any], asked: Sequence[float]) -> _BestPassage:
+def _best_passage(
+    held: Sequence[Any], asked: Sequence[float]
+) -> tuple[Sequence[float], tuple[float, ...]]:
+    """Choose the passage that is nearest to a query; with the cosines of all if there are more."""
     vectors = to_vectors(held)
     if len(vectors) == 1:
-        return _BestPassage(vectors[0], ())
+        return vectors[0], ()
     cosines = (np.asarray(vectors) @ np.asarray(asked)).round(6).tolist()
     number = max(range(len(cosines)), key=lambda n: (cosines[n], -n))
-    return _BestPassage(vectors[number], tuple(cosines))
+    return vectors[number], tuple(cosines)
 
 
 def to_vectors(held: Sequence[Any]) -> Sequence[Sequence[float]]:
@@ -145,17 +151,11 @@ def to_vectors(held: Sequence[Any]) -> Sequence[Sequence[float]]:
     return [held] if isinstance(held[0], float) else held
 
 
-def _weights(
-    response: Any, records: Collection[str], indices: Sequence[int]
-) -> dict[str, tuple[float, ...]]:
-    """Read the weight of each term in each of these records."""
-    found: dict[str, tuple[float, ...]] = {}
-    for point in response.points if indices else ():
-        if (key := str(point.id)) in records:
-            vector = (point.vector or {}).get("terms")
-            held = dict(zip(vector.indices, vector.values, strict=True)) if vector else {}
-            found[key] = tuple(held.get(index, 0.0) for index in indices)
-    return found
+def _weights(point: Any, indices: Sequence[int]) -> tuple[float, ...]:
+    """Read the weight of each term of a query in a record."""
+    vector = (point.vector or {}).get("terms") if indices else None
+    held = dict(zip(vector.indices, vector.values, strict=True)) if vector else {}
+    return tuple(held.get(index, 0.0) for index in indices)
 
 
 def _matching(response: Any, query: Query) -> dict[str, StoredRecord]:
@@ -216,15 +216,50 @@ def visible(query: Query, *, ranges: bool) -> m.Filter:
         conditions = [m.Filter(should=[equals("live", key), later])]
     if query.kinds:
         conditions.append(equals("tags", *tags_of("kind", query.kinds)))
-    compiler = FilterCompiler(m.Filter, equals, _between if ranges else _between_times)
-    where = compiler.compile(rest) if rest else None
+    where, _ = _compile(rest, ranges=ranges) if rest else (None, True)
     return m.Filter(must=[*conditions, where] if where else conditions)
 
 
-def _between(field: str, low: float | None, high: float | None) -> Any:
+def _compile(part: Filter, *, ranges: bool) -> tuple[Any, bool]:
+    """Compile a filter to a condition that is at least as wide, and tell whether it is exact.
+
+    The condition is None where there is none.
+    """
+    if isinstance(part, Where):
+        return _compile_where(part, ranges=ranges)
+    if isinstance(part, Within):
+        return equals("tags", *tags_of("namespace", [encode(part.namespace)])), True
+    if isinstance(part, Predicate):
+        return None, False
+    compiled = [_compile(inner, ranges=ranges) for inner in part.parts]
+    exact = all(is_exact for _, is_exact in compiled)
+    if part.combine == "NOT":
+        sure = [condition for condition, is_exact in compiled if is_exact]
+        return (m.Filter(must_not=sure) if sure else None), exact
+    known = [condition for condition, _ in compiled if condition is not None]
+    if part.combine == "AND":
+        return (m.Filter(must=known) if known else None), exact
+    return (m.Filter(should=known) if len(known) == len(compiled) else None), exact
+
+
+def _compile_where(part: Where, *, ranges: bool) -> tuple[Any, bool]:
+    field = part.field if part.field in FIELDS else tag_key(metadata_key(part.field))
+    if part.operator in ("eq", "in", "ne", "nin"):
+        tags = [] if field in TIMES else tags_of(field, part.values)
+        if len(tags) < len(part.values):
+            return None, False
+        same = equals("tags", *tags)
+        if part.operator in ("eq", "in"):
+            return same, True
+        return m.Filter(must_not=[same]), False
+    value = part.values[0]
+    if isinstance(value, str) or not abs(value) <= MOST_NUMBER:
+        return None, False
+    if field not in TIMES and not ranges:
+        return None, False
+    # The numbers of the engine may differ in the last digit.
+    slack = 0.001 + abs(value) * 1e-12
+    low = value - slack if part.operator in ("gt", "gte") else None
+    high = value + slack if part.operator in ("lt", "lte") else None
     path = f"numbers.{field}" if field in TIMES else f'numbers."{field}"'
-    return within(path, gte=low, lte=high)
-
-
-def _between_times(field: str, low: float | None, high: float | None) -> Any:
-    return _between(field, low, high) if field in TIMES else None
+    return within(path, gte=low, lte=high), False

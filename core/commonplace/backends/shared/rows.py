@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 import msgspec
@@ -30,17 +29,8 @@ from ...types import (
     now,
     split_key,
 )
-from ...validation import SCOPE_FIELDS, check_integer
+from ...validation import check_integer
 
-PLAIN = (
-    "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "importance",
-    "pinned", "situation", "outcome", "votes", "times_told",
-)  # fmt: skip
-"""Fields of a record that are stored as they are."""
-TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at")
-"""Those that are stored in microseconds since 1970."""
-_STORED = (*PLAIN, *TIMES, *SCOPE_FIELDS)
-_read_stored = attrgetter(*PLAIN, *TIMES, *(f"scope.{name}" for name in SCOPE_FIELDS))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
 _decode = msgspec.json.Decoder().decode
@@ -94,12 +84,6 @@ class RecordColumns(NamedTuple):
     live: int
     sources: str | None = None
     retracted: str | None = None
-
-
-def plain_fields(record: Record) -> dict[str, Any]:
-    """Read the fields of a record that every engine stores alike, with those of its scope."""
-    fields = dict(zip(_STORED, _read_stored(record), strict=True))
-    return fields | {name: to_micros(fields[name]) for name in TIMES}
 
 
 def to_row(record: Record, *, live: bool = True) -> RecordColumns:

@@ -1,4 +1,4 @@
-"""Records as payloads of a vector index, and filters over them.
+"""Records as payloads of a collection.
 
 The payload has the fields that a record is found by, beside a text that gives it back exactly. It
 carries the keys of all scopes that cover the record, once for each state in which it may be
@@ -8,30 +8,22 @@ searched: one condition per query is several times faster than three.
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...filters import (
-    FIELDS,
-    TIMES,
-    Filter,
-    Group,
-    Predicate,
-    Where,
-    Within,
-    metadata_key,
-    required_namespace,
-)
-from ...ports.stores import Hit
+from ...filters import FIELDS, TIMES, Filter, Group, Within, required_namespace
 from ...types import Kind, Origin, Record, Role, Scope
-from . import rows
-from .rows import indexed_values, tag_key
+from ..shared import rows
 
+_PLAIN = (
+    "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "importance",
+    "pinned", "situation", "outcome", "votes", "times_told",
+)  # fmt: skip
+_MICROS = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at")
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
-_MOST = 2.0**64  # above every whole number of metadata
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+MOST_NUMBER = 2.0**64  # above every whole number of metadata
+encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class PayloadRow(NamedTuple):
@@ -81,9 +73,9 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
         payload["until"] = until.timestamp()
-    fields = {**dict(indexed_values(record.metadata))}
+    fields = {**dict(rows.indexed_values(record.metadata))}
     fields |= {name: getattr(record, name) for name in FIELDS}
-    fields["namespace"] = [_ENCODE(path) for path in ((), *paths)] if paths else []
+    fields["namespace"] = [encode(path) for path in ((), *paths)] if paths else []
     fields |= {name: at and at.timestamp() for name in TIMES if (at := fields[name]) is not None}
     lists = {
         name: held if isinstance(held, list | tuple) else [held] for name, held in fields.items()
@@ -97,7 +89,7 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
         if (numbers := [number for number in held if type(number) in (int, float)])
     }
     # The engine may round a number, so a record is read back from this text.
-    payload["row"] = _ENCODE(_to_row(record, words))
+    payload["row"] = encode(_to_row(record, words))
     return payload
 
 
@@ -115,11 +107,6 @@ def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
     return _namespace_key(scope.key, path), Group("AND", rest) if rest else None
 
 
-def field_name(field: str) -> str:
-    """Name a field of a filter as it is in a payload."""
-    return field if field in FIELDS else tag_key(metadata_key(field))
-
-
 def tags_of(field: str, values: Collection[Any]) -> list[str]:
     """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags."""
     tags = []
@@ -128,7 +115,7 @@ def tags_of(field: str, values: Collection[Any]) -> list[str]:
             tags.append(f"{field}=b{value}")
         elif isinstance(value, int | float) and abs(value) <= 2**53:
             tags.append(f"{field}=n{float(value) + 0.0!r}")
-        elif isinstance(value, int | float) and abs(value) <= _MOST:
+        elif isinstance(value, int | float) and abs(value) <= MOST_NUMBER:
             tags.append(f"{field}=i{int(value)}")  # a float that large is whole
         elif isinstance(value, str):
             digest = hashlib.sha256(value.encode()).hexdigest() if len(value) > 64 else value
@@ -148,11 +135,10 @@ def _read_row_once(text: str) -> tuple[Record, int]:
 
 def _read_row(text: str) -> tuple[Record, int]:
     row = PayloadRow(*json.loads(text))
-    plain: dict[str, Any] = {name: getattr(row, name) for name in rows.PLAIN}
-    times: dict[str, Any] = {name: rows.from_micros(getattr(row, name)) for name in rows.TIMES}
+    fields: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+    fields |= {name: rows.from_micros(getattr(row, name)) for name in _MICROS}
     record = Record(
-        **plain,
-        **times,
+        **fields,
         scope=rows.to_scope(row.user_id, row.agent_id, row.session_id),
         metadata=row.metadata,
         namespace=tuple(row.namespace),
@@ -163,43 +149,19 @@ def _read_row(text: str) -> tuple[Record, int]:
 
 
 def _to_row(record: Record, words: int) -> PayloadRow:
+    fields = {name: getattr(record, name) for name in _PLAIN}
+    fields |= {name: rows.to_micros(getattr(record, name)) for name in _MICROS}
     return PayloadRow(
-        **rows.plain_fields(record),
+        **fields,
+        user_id=record.scope.user_id,
+        agent_id=record.scope.agent_id,
+        session_id=record.scope.session_id,
         metadata=dict(record.metadata),
         namespace=record.namespace,
         words=words,
         conflicts=record.conflicts,
         sources=record.sources,
     )
-
-
-def to_hits(
-    found: Mapping[str, tuple[Record, int]],
-    dense: Mapping[str, float],
-    lexical: Mapping[str, float],
-    late: Mapping[str, tuple[float, ...]],
-    terms: Mapping[str, tuple[float, ...]],
-    vectors: Mapping[str, Sequence[float]],
-    passages: Mapping[str, tuple[float, ...]],
-) -> list[Hit]:
-    """Join the scores of every record that was read; best dense first, ties by id.
-
-    One that shares no term with the query has the lexical score 0.
-    """
-    hits = [
-        Hit(
-            record=record,
-            dense=dense[key],
-            lexical=lexical.get(key, 0.0),
-            words=words,
-            late=late.get(key, ()),
-            terms=terms.get(key, ()),
-            vector=vectors[key],
-            passages=passages.get(key, ()),
-        )
-        for key, (record, words) in found.items()
-    ]
-    return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
 
 def uuids(ids: Collection[str]) -> list[str]:
@@ -217,66 +179,9 @@ def _is_uuid(text: str) -> bool:
 
 @lru_cache(4096)
 def _namespace_key(key: str, path: tuple[str, ...]) -> str:
-    return hashlib.sha256(_ENCODE((key, *path)).encode()).hexdigest()[:32]
+    return hashlib.sha256(encode((key, *path)).encode()).hexdigest()[:32]
 
 
 @lru_cache(4096)
 def _scope_keys(scope: Scope) -> list[str]:
     return [covering.key for covering in scope.covering()]
-
-
-@dataclass(frozen=True, slots=True)
-class FilterCompiler:
-    """Compiler of filters to the conditions of an engine, over the fields of `payload_of`.
-
-    Attributes:
-        filter: combines lists of conditions: `must`, `should`, `must_not`.
-        equals: condition that a field is one of some texts.
-        between: condition that a number of this field is in a range, `gte` to `lte`; None if the
-            engine has none.
-    """
-
-    filter: Callable[..., Any]
-    equals: Callable[..., Any]
-    between: Callable[[str, float | None, float | None], Any]
-
-    def compile(self, part: Filter) -> Any:
-        """Compile a filter to a condition that is at least as wide; None for no condition."""
-        return self._compile(part)[0]
-
-    def _compile(self, part: Filter) -> tuple[Any, bool]:
-        """Compile a part, and return whether the condition is exact."""
-        if isinstance(part, Where):
-            return self._compile_where(part)
-        if isinstance(part, Within):
-            return self.equals("tags", *tags_of("namespace", [_ENCODE(part.namespace)])), True
-        if isinstance(part, Predicate):
-            return None, False
-        compiled = [self._compile(inner) for inner in part.parts]
-        exact = all(is_exact for _, is_exact in compiled)
-        if part.combine == "NOT":
-            sure = [condition for condition, is_exact in compiled if is_exact]
-            return (self.filter(must_not=sure) if sure else None), exact
-        known = [condition for condition, _ in compiled if condition is not None]
-        if part.combine == "AND":
-            return (self.filter(must=known) if known else None), exact
-        return (self.filter(should=known) if len(known) == len(compiled) else None), exact
-
-    def _compile_where(self, part: Where) -> tuple[Any, bool]:
-        field = field_name(part.field)
-        tags = [] if field in TIMES else tags_of(field, part.values)
-        if part.operator in ("eq", "in", "ne", "nin"):
-            if len(tags) < len(part.values):
-                return None, False
-            same = self.equals("tags", *tags)
-            if part.operator in ("eq", "in"):
-                return same, True
-            return self.filter(must_not=[same]), False
-        value = part.values[0]
-        if isinstance(value, str) or not abs(value) <= _MOST:
-            return None, False
-        # The numbers of an engine may differ in the last digit.
-        slack = 0.001 + abs(value) * 1e-12
-        low = value - slack if part.operator in ("gt", "gte") else None
-        high = value + slack if part.operator in ("lt", "lte") else None
-        return self.between(field, low, high), False
