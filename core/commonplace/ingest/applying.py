@@ -20,35 +20,28 @@ from ..ports.stores import (
     crash_point,
     with_identity,
 )
-from ..types import Change, EraseReceipt, Record, Scope, TokenEmbedding, WriteResult
+from ..types import EraseReceipt, Record, Scope, TokenEmbedding, WriteResult
 from .planning import PlannedChanges
 
 Describe = Callable[[str], tuple[Terms, int]]
 Planned = list[tuple[Operation, PlannedChanges]]
 
 
-def apply(
-    operations: Sequence[tuple[Operation, PlannedChanges]],
-    *,
-    graph: GraphStore,
-    index: VectorIndex,
-    describe: Describe,
-    shared: bool = False,
-) -> list[tuple[Change, ...]]:
+def apply_to(engines: Engines, planned: Planned, describe: Describe) -> list[WriteResult]:
     """Apply operations in order: the graph, in one transaction if possible, then the index.
 
     Args:
-        operations: each with its version, and with its changes.
+        planned: each operation with its version, and its changes.
         describe: gives a text's terms and its length in words.
-        shared: another process may change both stores meanwhile.
 
     Returns:
-        The changes of each operation, in order.
+        A result each, in their order.
     """
-    changes = [
-        _stamped(change, op.version) for op, planned in operations for change, _ in planned.changes
-    ]
-    vectors = [vector for _, planned in operations for _, vector in planned.changes]
+    graph, index = engines.graph, engines.index
+    # Another process may change both stores meanwhile; `isinstance` takes far longer.
+    shared = not hasattr(engines, "transact")
+    changes = [_stamped(change, op.version) for op, plan in planned for change, _ in plan.changes]
+    vectors = [vector for _, plan in planned for _, vector in plan.changes]
     crash_point("before_graph")
     outcomes: list[Outcome] = []
     for part in _parts(changes):
@@ -62,23 +55,14 @@ def apply(
         _verify_index(written, graph, index)
     crash_point("after_index")
     remaining = iter(outcomes)
-    return [tuple(next(remaining).change for _ in planned.changes) for _, planned in operations]
-
-
-def apply_to(engines: Engines, planned: Planned, describe: Describe) -> list[WriteResult]:
-    """Apply operations as `apply`; return a result each, in their order."""
-    changes = apply(
-        planned,
-        graph=engines.graph,
-        index=engines.index,
-        describe=describe,
-        shared=not hasattr(engines, "transact"),  # `isinstance` takes far longer
-    )
     return [
         WriteResult(
-            operation=op.id, changes=some, skipped=plan.skipped, extraction_error=plan.failure
+            operation=op.id,
+            changes=tuple(next(remaining).change for _ in plan.changes),
+            skipped=plan.skipped,
+            extraction_error=plan.failure,
         )
-        for (op, plan), some in zip(planned, changes, strict=True)
+        for op, plan in planned
     ]
 
 

@@ -54,7 +54,6 @@ OperationResult = WriteResult | EraseReceipt
 _BATCH = 64
 _ATTEMPTS_BEFORE_NOTICE = 3  # after which a waiting caller gets the error; retries go on
 _GATHER_SECONDS = 0.02
-_QUICK_SECONDS = 0.05  # that an embedder may take before a write is accepted
 _POLL_SECONDS = 0.2  # between looks at an operation that another process works on
 _SHORTEST_PAUSE = 0.005  # the first between looks at an operation of this one
 _MAINTENANCE_SECONDS = 2.0
@@ -292,18 +291,15 @@ class IngestWorker:
         if not batch:
             self._resolve_overtaken(partition)
             return _POLL_SECONDS if is_blocked else None
+        waiters = (self._waiting.get(op.id) for op in batch)
         try:
-            with applying([self._submitter(op) for op in batch]):
+            with applying([waiter and waiter.submitter for waiter in waiters]):
                 return self._process(batch)
         except StoreRefusedError as error:
             # To ask again may lock the user out: this waits for the next `schedule`.
             _log.error("Writes wait in the journal: %s", error)
             self._notify(partition, error)
             return None
-
-    def _submitter(self, op: Operation) -> Any:
-        waiter = self._waiting.get(op.id)
-        return None if waiter is None else waiter.submitter
 
     def _wait_for_journal(self, partition: str, error: StoreUnavailableError) -> float:
         """Count a failure that the journal cannot count; return the seconds until the next try."""
