@@ -198,12 +198,6 @@ def open_index(
     if is_url(location.vectors):
         engine: IndexEngine = _engine("vectors", location.vectors)
         return engine.open_index(location.vectors, spec, settings)
-    return _open_sqlite_index(stores, location, settings, spec)
-
-
-def _open_sqlite_index(
-    stores: OpenStores, location: Location, settings: Settings, spec: IndexSpec
-) -> VectorIndex:
     from .sqlite.connection import SqliteConnection
     from .sqlite.index import SqliteIndex
 
