@@ -10,11 +10,12 @@ import numpy as np
 
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
-from ..shared.token_vectors import FIELD, asked_tokens, checked, from_field, to_field
+from ..shared.rows import to_table
+from ..shared.token_vectors import asked_tokens
 from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection
-from .payload import payload_of, read_row, uuids
+from .payload import TOKENS, payload_of, read_row, read_tokens, tokens_of, uuids
 from .query import (
     best_hits,
     covered,
@@ -38,7 +39,7 @@ _BATCH = 64  # points in one request
 _MOST_BYTES = 8 * 2**20  # about, of the rows in one request; a server takes 32 MiB by default
 _DELETE_BATCH = 1024
 _PAGE = 1024
-_ROW = ["row", FIELD]
+_ROW = ["row", TOKENS]
 _LEAST_LENGTH = 1e-6  # of a vector that has a direction
 
 
@@ -123,7 +124,7 @@ class QdrantIndex:
 
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
-        vector = checked([query.vector], self._dimensions)[0]
+        vector = to_table([query.vector], self._dimensions)[0].tolist()
         self._client.check_open()
         if limit < 1:
             return []
@@ -146,7 +147,7 @@ class QdrantIndex:
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records of these turns, or with these ids, both ways; best dense first."""
-        vector = checked([query.vector], self._dimensions)[0]
+        vector = to_table([query.vector], self._dimensions)[0].tolist()
         self._client.check_open()
         known = uuids(ids)
         chosen: list[Any] = [equals("turn", *turns)] if turns else []
@@ -167,7 +168,7 @@ class QdrantIndex:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the stored is ignored."""
         every = [one.vector for point in points for one in point.passages]
-        vectors = iter(checked(every, self._dimensions))
+        vectors = iter(to_table(every, self._dimensions).tolist())
         newest: dict[str, tuple[Record, m.PointStruct]] = {}
         sizes: dict[str, int] = {}
         for point in points:
@@ -230,7 +231,7 @@ class QdrantIndex:
             for row in rows:
                 name, text = texts[str(row.id)]
                 if read_row(row.payload["row"])[0].indexed_text == text:
-                    vectors, tokens = to_vectors(row.vector["dense"]), from_field(row.payload)
+                    vectors, tokens = to_vectors(row.vector["dense"]), read_tokens(row.payload)
                     tokens += [b""] * (len(vectors) - len(tokens))
                     first, *following = (
                         TokenEmbedding(vector=vector, tokens=some)
@@ -304,7 +305,7 @@ class QdrantIndex:
             id=point.record.id,
             vector={"dense": vectors if has_passages else _mean(vectors), "terms": terms},
             payload=payload_of(point.record, point.words)
-            | to_field(tokens if has_passages else tokens[:1], self._token_dimensions),
+            | tokens_of(tokens if has_passages else tokens[:1], self._token_dimensions),
         )
 
     def _count(self, scope: Scope, version: int | None) -> int:
@@ -365,7 +366,7 @@ def _overwrite(
 ) -> m.OverwritePayloadOperation:
     here = m.Filter(must=[has_id([record.id]), within("version", lte=record.version)])
     payload = payload_of(record, read_row(held["row"])[1])
-    payload |= {key: value for key, value in held.items() if key == FIELD}
+    payload |= {key: value for key, value in held.items() if key == TOKENS}
     return m.OverwritePayloadOperation(
         overwrite_payload=m.SetPayload(payload=payload, filter=here, shard_key=bucket)
     )

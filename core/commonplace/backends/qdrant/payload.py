@@ -8,7 +8,8 @@ searched: one condition per query is several times faster than three.
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ _PLAIN = (
     "pinned", "situation", "outcome", "votes", "times_told",
 )  # fmt: skip
 _MICROS = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at")
+TOKENS = "tokens"  # the field of the token vectors
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 MOST_NUMBER = 2.0**64  # above every whole number of metadata
 encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -185,3 +187,21 @@ def _namespace_key(key: str, path: tuple[str, ...]) -> str:
 @lru_cache(4096)
 def _scope_keys(scope: Scope) -> list[str]:
     return [covering.key for covering in scope.covering()]
+
+
+def tokens_of(passages: Sequence[bytes], dimensions: int) -> dict[str, Any]:
+    """Convert the token vectors of each passage to a field of a payload; none if there are none.
+
+    Raises:
+        InvalidVectorError: the last one of a passage is shorter.
+    """
+    if not dimensions or not any(passages):
+        return {}
+    texts = [b64encode(rows.to_tokens(raw, dimensions).tobytes()).decode() for raw in passages]
+    return {TOKENS: texts if len(texts) > 1 else texts[0]}
+
+
+def read_tokens(payload: Mapping[str, Any] | None) -> list[bytes]:
+    """Read the token vectors of each passage in a payload; empty ones if there are none."""
+    held = (payload or {}).get(TOKENS, "")
+    return [b64decode(text) for text in ([held] if isinstance(held, str) else held)]

@@ -13,10 +13,10 @@ import numpy as np
 from ...filters import FIELDS, TIMES, Filter, Predicate, Where, Within, metadata_key
 from ...ports.stores import Hit, Query
 from ...types import Record, Scope
-from ..shared.rows import tag_key
-from ..shared.token_vectors import Tokens, best_of_each, from_field
+from ..shared.rows import Tokens, tag_key
+from ..shared.token_vectors import best_of_each
 from .client import models as m
-from .payload import MOST_NUMBER, encode, focus, read_row, tags_of
+from .payload import MOST_NUMBER, encode, focus, read_row, read_tokens, tags_of
 
 StoredRecord = tuple[Record, int]  # with its length in words
 
@@ -114,7 +114,7 @@ def _to_hits(
     lexical = {str(point.id): point.score for some in responses[1:] for point in some.points}
     late: list[tuple[float, ...]] = [()] * len(points)
     if asked is not None:
-        late = best_of_each(asked, [from_field(point.payload) for point in points.values()])
+        late = best_of_each(asked, [read_tokens(point.payload) for point in points.values()])
     hits = []
     for (key, point), best in zip(points.items(), late, strict=True):
         vector, passages = _best_passage(point.vector["dense"], query.vector)

@@ -1,9 +1,10 @@
-"""Records, scopes, times, pages and indexed metadata as engines store them."""
+"""Records, scopes, times, vectors, pages and indexed metadata as engines store them."""
 
 import base64
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,8 +12,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from ...errors import InvalidRecordError, InvalidScopeError
+from ...errors import InvalidRecordError, InvalidScopeError, InvalidVectorError
 from ...filters import FIELDS, Filter, Scalar
 from ...ports.stores import made
 from ...types import (
@@ -26,10 +29,13 @@ from ...types import (
     Scope,
     SessionInfo,
     SessionPage,
+    TokenEmbedding,
     now,
     split_key,
 )
 from ...validation import check_integer
+
+Tokens = NDArray[np.int8]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
@@ -381,6 +387,75 @@ def check_page(limit: object, offset: object = 0) -> None:
     """Refuse a page size that is not in 1..1000, and a number of rows to pass over below 0."""
     check_integer("limit", limit, 1, 1000)
     check_integer("offset", offset, 0, 2**63 - 1)
+
+
+# -- vectors ------------------------------------------------------------------------------------
+
+
+def to_vector(vector: Any, dimensions: int) -> NDArray[np.float32]:
+    """Check a single vector and convert it, as `to_table`."""
+    if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and len(vector) == dimensions:
+        square = float(vector @ vector)
+        if 1e-12 <= square < math.inf:  # as of every vector of unit length
+            return vector
+    row: NDArray[np.float32] = to_table([vector], dimensions)[0]
+    return row
+
+
+def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
+    """Check vectors and convert them to rows in single precision, all or none.
+
+    Raises:
+        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
+    """
+    for vector in vectors:
+        if len(vector) != dimensions:
+            raise InvalidVectorError(
+                reason="has the wrong length", expected=dimensions, got=len(vector)
+            )
+    with np.errstate(over="ignore"):
+        table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
+    squares = np.einsum("ij,ij->i", table, table, dtype=np.float64)
+    if not np.isfinite(squares).all():
+        raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
+    if (squares < 1e-12).any():
+        raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
+    return table
+
+
+def to_tokens(raw: bytes, dimensions: int) -> Tokens:
+    """Read token vectors, one a row.
+
+    Raises:
+        InvalidVectorError: the last one is shorter.
+    """
+    if len(raw) % dimensions:
+        reason = "has tokens of the wrong length"
+        raise InvalidVectorError(reason=reason, expected=dimensions, got=len(raw) % dimensions)
+    return np.frombuffer(raw, np.int8).reshape(-1, dimensions)
+
+
+def pack_passages(vectors: Sequence[NDArray[np.float32]], tokens: Sequence[bytes]) -> bytes:
+    """Encode the passages after the first one; empty if there are none."""
+    if not len(vectors):
+        return b""
+    pairs = zip(vectors, tokens, strict=True)
+    return msgspec.msgpack.encode([(one.astype("<f4").tobytes(), some) for one, some in pairs])
+
+
+def unpack_passages(raw: bytes) -> list[tuple[bytes, bytes]]:
+    """Decode passages to the bytes of the vector and of the tokens of each."""
+    return msgspec.msgpack.decode(raw, type=list[tuple[bytes, bytes]]) if raw else []
+
+
+def to_embeddings(raw: bytes, *, has_tokens: bool) -> tuple[TokenEmbedding, ...]:
+    """Decode passages to what `TokenEmbedding.following` has."""
+    return tuple(
+        TokenEmbedding(
+            vector=np.frombuffer(vector, "<f4").tolist(), tokens=tokens if has_tokens else b""
+        )
+        for vector, tokens in unpack_passages(raw)
+    )
 
 
 # -- metadata as it is indexed ------------------------------------------------------------------

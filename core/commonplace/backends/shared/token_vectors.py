@@ -1,75 +1,19 @@
-"""Checked vectors and their bytes, and the best cosines of a query's tokens (MaxSim)."""
+"""The best cosines of a query's tokens among those of records (MaxSim)."""
 
-import math
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidVectorError
 from ...ports.stores import Query
-from ...types import TokenEmbedding
+from .rows import Tokens, to_tokens
 
-Tokens = NDArray[np.int8]
-
-FIELD = "tokens"  # of a payload
 _RECORDS = 512  # compared at once
 # Multiplications in one product up to which OpenBLAS uses one thread. With more it spreads over all
 # cores, and searches at once wait for each other.
 _ONE_THREAD = 2**18
 _UNIT = 127.0 * 127.0
-
-
-def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:
-    """Check vectors as `to_table` does, and return them as lists."""
-    table: list[list[float]] = to_table(vectors, dimensions).tolist()
-    return table
-
-
-def to_row(vector: Any, dimensions: int) -> NDArray[np.float32]:
-    """Check a single vector and convert it, as `to_table`."""
-    if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and len(vector) == dimensions:
-        square = float(vector @ vector)
-        if 1e-12 <= square < math.inf:  # as of every vector of unit length
-            return vector
-    row: NDArray[np.float32] = to_table([vector], dimensions)[0]
-    return row
-
-
-def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
-    """Check vectors and convert them to rows in single precision, all or none.
-
-    Raises:
-        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
-    """
-    for vector in vectors:
-        if len(vector) != dimensions:
-            raise InvalidVectorError(
-                reason="has the wrong length", expected=dimensions, got=len(vector)
-            )
-    with np.errstate(over="ignore"):
-        table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
-    squares = np.einsum("ij,ij->i", table, table, dtype=np.float64)
-    if not np.isfinite(squares).all():
-        raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
-    if (squares < 1e-12).any():
-        raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
-    return table
-
-
-def to_tokens(raw: bytes, dimensions: int) -> Tokens:
-    """Read token vectors, one a row.
-
-    Raises:
-        InvalidVectorError: the last one is shorter.
-    """
-    if len(raw) % dimensions:
-        reason = "has tokens of the wrong length"
-        raise InvalidVectorError(reason=reason, expected=dimensions, got=len(raw) % dimensions)
-    return np.frombuffer(raw, np.int8).reshape(-1, dimensions)
 
 
 def best_cosines(
@@ -159,47 +103,6 @@ def to_late(rows: NDArray[np.float32]) -> list[tuple[float, ...]]:
     return [tuple(row) if row[0] == row[0] else () for row in rows.tolist()]
 
 
-def to_field(passages: Sequence[bytes], dimensions: int) -> dict[str, Any]:
-    """Convert the token vectors of each passage to a field of a payload; none if there are none.
-
-    Raises:
-        InvalidVectorError: the last one of a passage is shorter.
-    """
-    if not dimensions or not any(passages):
-        return {}
-    texts = [b64encode(to_tokens(raw, dimensions).tobytes()).decode() for raw in passages]
-    return {FIELD: texts if len(texts) > 1 else texts[0]}
-
-
-def from_field(payload: Mapping[str, Any] | None) -> list[bytes]:
-    """Read the token vectors of each passage in a payload; empty ones if there are none."""
-    held = (payload or {}).get(FIELD, "")
-    return [b64decode(text) for text in ([held] if isinstance(held, str) else held)]
-
-
 def asked_tokens(query: Query, dimensions: int) -> Tokens | None:
     """Read the tokens of a query; None if it or the index has none."""
     return to_tokens(query.tokens, dimensions) if dimensions and query.tokens else None
-
-
-def pack_passages(vectors: Sequence[NDArray[np.float32]], tokens: Sequence[bytes]) -> bytes:
-    """Encode the passages after the first one; empty if there are none."""
-    if not len(vectors):
-        return b""
-    pairs = zip(vectors, tokens, strict=True)
-    return msgspec.msgpack.encode([(one.astype("<f4").tobytes(), some) for one, some in pairs])
-
-
-def unpack_passages(raw: bytes) -> list[tuple[bytes, bytes]]:
-    """Decode passages to the bytes of the vector and of the tokens of each."""
-    return msgspec.msgpack.decode(raw, type=list[tuple[bytes, bytes]]) if raw else []
-
-
-def to_embeddings(raw: bytes, *, has_tokens: bool) -> tuple[TokenEmbedding, ...]:
-    """Decode passages to what `TokenEmbedding.following` has."""
-    return tuple(
-        TokenEmbedding(
-            vector=np.frombuffer(vector, "<f4").tolist(), tokens=tokens if has_tokens else b""
-        )
-        for vector, tokens in unpack_passages(raw)
-    )

@@ -23,18 +23,8 @@ from ...ports.engines import check_meta, has_tokens
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
-from ..shared.token_vectors import (
-    Tokens,
-    asked_tokens,
-    best_of_each,
-    best_passages,
-    pack_passages,
-    to_embeddings,
-    to_late,
-    to_row,
-    to_tokens,
-    unpack_passages,
-)
+from ..shared.rows import Tokens, pack_passages, to_tokens, to_vector, unpack_passages
+from ..shared.token_vectors import asked_tokens, best_of_each, best_passages, to_late
 from . import namespaces, record_changes
 from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many
 from .filters import compile_filter
@@ -148,7 +138,7 @@ class SqliteIndex:
 
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector, by terms and by tokens; best dense first."""
-        vector: Floats = to_row(query.vector, self._dimensions)
+        vector: Floats = to_vector(query.vector, self._dimensions)
         if limit < 1:
             return []
         with self._cache.select(query, vector, partial(self._in_namespace, query)) as reading:
@@ -176,7 +166,7 @@ class SqliteIndex:
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records of these turns, or with these ids, in all ways; best dense first."""
-        vector: Floats = to_row(query.vector, self._dimensions)
+        vector: Floats = to_vector(query.vector, self._dimensions)
         if not turns and not ids:
             return []
         with self._cache.select(query, vector, lambda _: Wanted(turns, ids)) as reading:
@@ -213,7 +203,7 @@ class SqliteIndex:
     def _vectors_of(self, point: Point) -> list[Floats]:
         """Check the vectors of the passages of a point."""
         given = (point.vector, *(one.vector for one in point.following))
-        rows_ = (to_row(vector, self._dimensions) for vector in given)
+        rows_ = (to_vector(vector, self._dimensions) for vector in given)
         return [row.astype("<f4", copy=False) for row in rows_]
 
     def amend(self, records: Sequence[Record]) -> None:
@@ -252,7 +242,7 @@ class SqliteIndex:
             id_: TokenEmbedding(
                 vector=np.frombuffer(vector, "<f4").tolist(),
                 tokens=tokens if self._token_dimensions else b"",
-                following=to_embeddings(passages, has_tokens=self._token_dimensions > 0),
+                following=rows.to_embeddings(passages, has_tokens=self._token_dimensions > 0),
             )
             for id_, digest, vector, tokens, passages in found
             if digest == _digest(asked[id_])

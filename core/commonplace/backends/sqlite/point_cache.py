@@ -25,7 +25,7 @@ from ...errors import InvalidVectorError, MemoryClosedError
 from ...ports.stores import Query
 from ...types import Record, Scope
 from ..shared import rows as row_values
-from ..shared.token_vectors import Tokens, to_tokens, unpack_passages
+from ..shared.rows import Tokens, to_tokens, unpack_passages
 from .candidate_points import (
     DECIMALS,
     CandidatePoints,

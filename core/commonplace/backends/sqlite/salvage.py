@@ -24,7 +24,6 @@ import numpy as np
 from ...errors import CannotMoveError, SchemaMismatchError
 from ...types import ORIGINS, Kind
 from ..shared import rows
-from ..shared.token_vectors import unpack_passages
 from . import index, namespaces
 from .checkpoints import SqliteCheckpoints
 from .connection import SCHEMA, SqliteConnection
@@ -449,7 +448,7 @@ def _is_sound_meta(key: str, value: str) -> bool:
 
 def _is_sound_point(row: Mapping[str, Any], dimensions: int) -> bool:
     """Tell whether the index can load a point: a damaged one would make every search fail."""
-    raw = [row["vector"], *(vector for vector, _ in unpack_passages(row.get("passages", b"")))]
+    raw = [row["vector"], *(vector for vector, _ in rows.unpack_passages(row.get("passages", b"")))]
     if len(row["terms"]) != len(row["weights"]) or {*map(len, raw)} != {4 * dimensions}:
         return False
     with np.errstate(all="ignore"):  # damaged numbers may be infinite or none at all
