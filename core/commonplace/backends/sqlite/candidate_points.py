@@ -109,6 +109,19 @@ class RefinedScores:
 # -- passages --------------------------------------------------------------------------------------
 
 
+def with_room(array: NDArray[Any], size: int, wanted: int) -> NDArray[Any]:
+    """Return an array with room for `wanted` rows: itself, or a copy of the first `size` rows.
+
+    A copy that is not the first has some room more, so that not every addition makes one.
+    """
+    if wanted <= len(array):
+        return array
+    more = size // 4 + 16 if size else 0
+    grown = np.empty((wanted + more, *array.shape[1:]), array.dtype)
+    grown[:size] = array[:size]
+    return grown
+
+
 class PassageRows:
     """The passages after the first of the points of a partition, in the order of their rows."""
 
@@ -137,15 +150,10 @@ class PassageRows:
     def add(self, vectors: Floats, columns: Mapping[str, Any]) -> None:
         """Add passages of points that come after those of the passages that are here."""
         start, end = self.size, self.size + len(vectors)
-        if end > len(self._vectors):
-            more = len(vectors) + start // 4
-            grown = np.empty((start + more, self._vectors.shape[1]), "f4")
-            grown[:start] = self.vectors
-            self._vectors = grown
-            for name, column in self.columns.items():
-                self._columns[name] = np.concatenate([column, np.zeros(more, _KINDS[name])])
+        self._vectors = with_room(self._vectors, start, end)
         self._vectors[start:end] = vectors
         for name, values in columns.items():
+            self._columns[name] = with_room(self._columns[name], start, end)
             self._columns[name][start:end] = values
         self.size = end
 

@@ -37,6 +37,7 @@ from .candidate_points import (
     join,
     multiply,
     shrink,
+    with_room,
 )
 
 Numbers = NDArray[np.intp]
@@ -120,7 +121,6 @@ class Points:
             passages,
         ) = zip(*loaded, strict=True)
         start, end = self.size, self.size + len(loaded)
-        self._reserve(end)
         table: NDArray[Any] = np.frombuffer(b"".join(vectors), "<f4")
         table, scales = table.reshape(-1, self._dimensions), np.ones(1, "f4")
         if self.is_small:
@@ -137,7 +137,9 @@ class Points:
             **self._add_tokens(tokens),
         }
         for name, column in self._columns.items():
-            column[start:end] = values[name]
+            self._columns[name] = with_room(column, start, end)
+            self._columns[name][start:end] = values[name]
+        self._vectors = with_room(self._vectors, start, end)
         self._vectors[start:end] = table
         if any(passages):
             self._add_passages(start, passages)
@@ -170,10 +172,7 @@ class Points:
             raise InvalidVectorError(reason="has a damaged token", expected=size, got=0)
         added = to_tokens(b"".join(loaded), size)
         start, end = self._token_number, self._token_number + len(added)
-        if end > len(self._tokens):
-            grown = np.empty((end if start == 0 else end + end // 4, size), "i1")
-            grown[:start] = self._tokens[:start]
-            self._tokens = grown
+        self._tokens = with_room(self._tokens, start, end)
         self._tokens[start:end] = added
         self._token_number = end
         counts = lengths // size
@@ -288,17 +287,6 @@ class Points:
 
     def _column(self, name: str) -> NDArray[Any]:
         return self._columns[name][: self.size]
-
-    def _reserve(self, size: int) -> None:
-        if size <= len(self._vectors):
-            return
-        capacity = size if self.size == 0 else max(size, self.size + self.size // 4 + 16)
-        more = capacity - self.size
-        for name, kind in _KINDS.items():
-            self._columns[name] = np.concatenate([self._column(name), np.zeros(more, kind)])
-        vectors = self._vectors
-        self._vectors = np.empty((capacity, self._dimensions), vectors.dtype)
-        self._vectors[: self.size] = vectors[: self.size]
 
 
 def _size(record: Record) -> int:
