@@ -36,7 +36,7 @@ from train_replacement import APART, NAMES
 from commonplace import Fact, Message, Scope
 from commonplace.models import sentence_encoder
 from commonplace.models.sentence_encoder import SentenceEncoder, load_projection
-from commonplace.passages import is_short
+from commonplace.types import is_short
 
 Array = NDArray[Any]
 Loss = Callable[[Array], tuple[float, Array]]

@@ -33,10 +33,10 @@ from rich.table import Table
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from commonplace.passages import is_short
 from commonplace.retrieval import replacement
 from commonplace.retrieval.calibration import Calibration
 from commonplace.retrieval.replacement import PAIR_FEATURES, Statement
+from commonplace.types import is_short
 
 PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from commonplace.agents.note import bullets
-from commonplace.passages import is_short, passages
-from commonplace.types import Match, Record, Scope, now
+from commonplace.types import Match, Record, Scope, is_short, now, passages
 
 PIECES = [
     "a",

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..passages import is_short, passages
 from ..ports.stores import Hit
-from ..types import Record
+from ..types import Record, is_short, passages
 from .lexical import term_indices
 
 _WORDS = 0.6  # what all words of the question count, as a cosine

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..passages import is_short
 from ..ports.stores import Expansion, Hit
-from ..types import Record, Scope
+from ..types import Record, Scope, is_short
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .excerpts import AskedWord, excerpt

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..passages import is_short
-from ..types import LIKELY, Record
+from ..types import LIKELY, Record, is_short
 from .calibration import Calibration
 from .lexical import CJK, vocabulary
 from .slots import slots_in

@@ -10,7 +10,6 @@ from typing import Any, get_args
 from ..errors import InvalidRecordError, InvalidVectorError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, Group, Scalar, Where, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
-from ..passages import is_short
 from ..ports.engines import VectorIndex
 from ..ports.models import Embedder
 from ..ports.stores import Engines, Expansion, Hit, Query, Terms, altered
@@ -25,6 +24,7 @@ from ..types import (
     TokenEmbedding,
     check_kinds,
     check_scope,
+    is_short,
     now,
 )
 from ..validation import (

@@ -17,9 +17,18 @@ from ..agents.note_log import LoggedNote, explain_logged, logged_notes
 from ..agents.recall import search_scope
 from ..errors import InvalidRecordError
 from ..memory import Memory
-from ..passages import passages
 from ..sans_io import aon, arun_plan, on, run_plan
-from ..types import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope, now
+from ..types import (
+    KINDS,
+    EraseReceipt,
+    Kind,
+    Match,
+    Record,
+    Relation,
+    Scope,
+    now,
+    passages,
+)
 from .drawing import draw_graph
 from .security import Login
 
