@@ -6,8 +6,9 @@ what it may touch, and saves the differences: one transaction of few round trips
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ...filters import Filter, Within
@@ -24,10 +25,14 @@ from ...types import (
     Scope,
     SessionPage,
     Version,
+    fold,
     now,
+    split_key,
 )
-from ..shared import rows
-from . import graph_snapshot, graph_writes, overlay, queries, relation_reads
+from ..shared import graph_expansion, rows
+from ..shared.entity_names import distinct, nearest, spellable
+from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
+from . import graph_snapshot, graph_writes, overlay, queries
 from .driver import Neo4jDriver, RunQuery
 
 _TABLES = ("records", "versions", "relations", "entities")
@@ -177,19 +182,36 @@ class Neo4jGraph:
         """Read relations of records that the scope covers, or of some of them, by age."""
         moment = queries.moment(include_superseded=include_superseded, as_of=as_of)
         if records is not None:
-            ids = _valid(records)
-            return self.driver.read(
-                lambda run: relation_reads.read_asserted(run, scope, ids, moment)
+            chosen = set(_valid(records))
+            found = self.driver.read(
+                lambda run: _rows(run, scope, moment, queries.OF_RECORDS, chosen)
             )
-        return self.driver.read(lambda run: relation_reads.read(run, scope, entity, hops, moment))
+            # What a record asserted before it was updated is not among its assertions.
+            asserted = map(_to_relation, found)
+            return [one for one in asserted if not chosen.isdisjoint(one.supports)]
+        if entity is None:
+            return list(map(_to_relation, self.driver.read(lambda run: _rows(run, scope, moment))))
+        return self.driver.read(lambda run: _around(run, scope, entity, hops, moment))
 
     def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
-        return self.driver.read(lambda run: relation_reads.expand(run, scope, names, at))
+
+        def work(run: RunQuery) -> list[Expansion]:
+            named = _named(run, scope, names) or _similar(run, scope, names)
+            if not named:
+                return []
+            edges_of = partial(_edges, run, scope, queries.moment(at=at))
+            return graph_expansion.expand(_with_aliases(run, scope, named), names, edges_of)
+
+        return self.driver.read(work)
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
-        return self.driver.read(lambda run: relation_reads.entities(run, scope))
+        moment = queries.moment(include_superseded=True)
+        found = self.driver.read(lambda run: _rows(run, scope, moment))
+        lasting = (row for row in found if row["relation"].get("expired_at") is None)
+        ends = (row[end] for row in lasting for end in ("subject", "object"))
+        return distinct((end["name"], end["type"]) for end in ends)
 
     def namespaces(self, scope: Scope) -> list[Namespace]:
         """List the namespaces of live records, each once, in no order; reads every record."""
@@ -358,3 +380,94 @@ def _valid(ids: Iterable[object]) -> list[str]:
 
 def _user_scope(scope: Scope) -> Scope:
     return scope if scope.user_id is None else Scope(user_id=scope.user_id)
+
+
+# -- relations -------------------------------------------------------------------------------------
+# A scope sees a relation if it covers a record that asserts it, and sees only those records as its
+# supports.
+
+
+def _around(
+    run: RunQuery, scope: Scope, entity: str, hops: int, moment: Mapping[str, Any]
+) -> list[Relation]:
+    """Read the relations of an entity, and of those that they lead to, by age."""
+    reached = _with_aliases(run, scope, _named(run, scope, [fold(entity)]))
+    found: dict[int, Relation] = {}
+    for _ in range(hops):
+        batch = _rows(run, scope, moment, queries.OF_ENTITIES, reached)
+        found |= {row["relation"]["seq"]: _to_relation(row) for row in batch}
+        reached |= {row[end]["id"] for row in batch for end in ("subject", "object")}
+    return [found[seq] for seq in sorted(found)]
+
+
+def _edges(
+    run: RunQuery, scope: Scope, moment: Mapping[str, Any], entities: Collection[str]
+) -> list[Edge]:
+    columns = queries.EDGE_COLUMNS
+    found = _rows(run, scope, moment, queries.OF_ENTITIES, entities, columns=columns)
+    return [
+        Edge(row["subject"], split_key(row["key"])[0], row["object"], tuple(row["supports"]))
+        for row in found
+    ]
+
+
+def _rows(
+    run: RunQuery,
+    scope: Scope,
+    moment: Mapping[str, Any],
+    source: str | None = None,
+    ids: Collection[str] = (),
+    *,
+    columns: str = queries.RELATION_COLUMNS,
+) -> list[dict[str, Any]]:
+    """Read relations by age: all of the scope, or those that a text of `OF_*` finds by ids."""
+    of_all = queries.OF_ALL if scope.session_id is None else queries.OF_SESSION
+    text = queries.relations(scope, columns, source or of_all)
+    return run(text, ids=sorted(ids), **moment, **queries.scope_parameters(scope))
+
+
+def _ids(found: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {row["id"] for row in found}
+
+
+def _named(run: RunQuery, scope: Scope, names: Sequence[str]) -> set[str]:
+    text = queries.fill(queries.NAMED, owned=queries.owned(scope, "e"))
+    words = [overlay.digest(name) for name in names]
+    return _ids(run(text, words=words, **queries.scope_parameters(scope)))
+
+
+def _similar(run: RunQuery, scope: Scope, names: Sequence[str]) -> set[str]:
+    """Find, for each name, the entity whose name shares most pairs of letters with it."""
+    asked = [
+        {"name": name, "pairs": overlay.pair_ids(scope.partition, name)}
+        for name in spellable(names)
+    ]
+    if not asked:
+        return set()
+    text = queries.fill(queries.SIMILAR, owned=queries.owned(scope, "e"))
+    similar = run(text, names=asked, **queries.scope_parameters(scope))
+    found = {nearest(row["name"], row["candidates"]) for row in similar}
+    return {entity for entity in found if entity is not None}
+
+
+def _with_aliases(run: RunQuery, scope: Scope, named: set[str]) -> set[str]:
+    text = queries.fill(queries.ALIASES, owned=queries.owned(scope, "q"))
+    found, new = set(named), set(named)
+    for _ in range(MAX_ALIAS_HOPS):
+        if not new:
+            break
+        parameters = {"aliases": list(ALIAS_PREDICATES), **queries.scope_parameters(scope)}
+        new = _ids(run(text, ids=sorted(new), **parameters)) - found
+        found |= new
+    return found
+
+
+def _to_relation(row: Mapping[str, Any]) -> Relation:
+    subject, object_ = row["subject"], row["object"]
+    node = {**row["relation"], "subject": subject["name"], "object": object_["name"]}
+    return rows.to_relation(
+        node,
+        subject_type=subject["type"],
+        object_type=object_["type"],
+        supports=tuple(row["supports"]),
+    )
