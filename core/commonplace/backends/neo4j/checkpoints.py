@@ -5,12 +5,23 @@ A change locks its thread and is one transaction; a state is read in one round t
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ...types import Scope
-from ..shared import checkpoint_retention, rows
+from ..shared import rows
+from ..shared.checkpoint_retention import (
+    ChannelVersion,
+    CheckpointHeader,
+    Choose,
+    latest,
+    referenced,
+    resolve_owner,
+    without_runs,
+)
 from . import checkpoint_queries, queries
 from .driver import Neo4jDriver, RunQuery
 
@@ -97,24 +108,17 @@ class Neo4jCheckpoints:
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_page(limit, offset)
-        asked = _page(selection, after, is_ascending=is_ascending)
-        return self._read_page(asked, limit, offset)
+        text, parameters = _page(selection, after, is_ascending=is_ascending)
+        parameters |= {"limit": limit, "offset": offset}
+        found = self._driver.read(lambda run: run(text, **parameters))
+        return [_to_checkpoint(row["checkpoint"]) for row in found]
 
     def states(
         self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[State]:
         """Read the states of the checkpoints that `page` would read."""
-        rows.check_page(limit)
-        found = self._read_page(_page(selection, after, is_ascending=False), limit, 0)
-        places = [one.address for one in found]
+        places = [one.address for one in self.page(selection, limit=limit, after=after)]
         return self._states([_node_id(at.thread, at.namespace, at.id) for at in places])
-
-    def _read_page(
-        self, asked: tuple[str, Mapping[str, Any]], limit: int, offset: int
-    ) -> list[Checkpoint]:
-        text, parameters = asked
-        found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
-        return [_to_checkpoint(row["checkpoint"]) for row in found]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
@@ -134,9 +138,7 @@ class Neo4jCheckpoints:
         def work(run: RunQuery) -> None:
             found = run(checkpoint_queries.OF_RUNS, runs=sorted(set(runs)))
             for thread in sorted(row["thread"] for row in found):
-                headers, values = _load(run, thread)
-                kept = checkpoint_retention.without_runs(headers, values, runs)
-                _keep(run, thread, headers, values, kept)
+                _keep(run, thread, partial(without_runs, runs=runs))
 
         if runs:
             self._driver.write(work)
@@ -162,9 +164,7 @@ class Neo4jCheckpoints:
 
         def work(run: RunQuery) -> None:
             for thread in sorted(set(threads)):
-                headers, values = _load(run, thread)
-                kept = checkpoint_retention.latest(headers, values)
-                _keep(run, thread, headers, values, kept)
+                _keep(run, thread, latest)
 
         self._driver.write(work)
 
@@ -212,7 +212,7 @@ def _run_as(
     """Change a thread; raise, which rolls that back, if it belongs to another owner."""
     properties = {} if owner is None else _owner_properties(owner)
     [found] = run(text, thread=thread, owner=properties, **parameters)
-    checkpoint_retention.resolve_owner(thread, _owner_of(found["owner"]), owner)
+    resolve_owner(thread, _owner_of(found["owner"]), owner)
 
 
 def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
@@ -232,29 +232,19 @@ def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
     return found
 
 
-def _load(
-    run: RunQuery, thread: str
-) -> tuple[list[checkpoint_retention.CheckpointHeader], set[checkpoint_retention.ChannelVersion]]:
-    """Lock a thread and read the headers of its checkpoints, and the versions with a value."""
+def _keep(run: RunQuery, thread: str, choose: Choose) -> None:
+    """Remove the checkpoints that are not chosen, and the thread if nothing is left of it."""
     run(checkpoint_queries.LOCK_EXISTING, thread=thread)
     [found] = run(checkpoint_queries.LOAD, thread=thread)
-    values = {(namespace, channel, version) for namespace, channel, version in found["values"]}
-    return [_to_header(node) for node in found["headers"]], values
-
-
-def _keep(
-    run: RunQuery,
-    thread: str,
-    headers: Iterable[checkpoint_retention.CheckpointHeader],
-    values: Collection[checkpoint_retention.ChannelVersion],
-    kept: Collection[checkpoint_retention.CheckpointKey],
-) -> None:
-    """Remove what is not in `kept`, and the thread if nothing is left of it."""
-    unused = set(values) - checkpoint_retention.referenced(headers, kept)
+    headers = list(map(_to_header, found["headers"]))
+    values: set[ChannelVersion] = {
+        (space, name, version) for space, name, version in found["values"]
+    }
+    kept = choose(headers, values)
     run(
         checkpoint_queries.KEEP,
         removed=[_node_id(thread, *header.key) for header in headers if header.key not in kept],
-        unused=[_node_id(thread, *key) for key in sorted(unused)],
+        unused=[_node_id(thread, *key) for key in sorted(values - referenced(headers, kept))],
     )
     run(checkpoint_queries.DROP_EMPTY, thread=thread)
 
@@ -287,8 +277,8 @@ def _to_checkpoint(node: Mapping[str, Any]) -> Checkpoint:
     )
 
 
-def _to_header(node: Mapping[str, Any]) -> checkpoint_retention.CheckpointHeader:
-    return checkpoint_retention.CheckpointHeader(
+def _to_header(node: Mapping[str, Any]) -> CheckpointHeader:
+    return CheckpointHeader(
         namespace=node["namespace"],
         id=node["name"],
         parent=node.get("parent"),
@@ -328,14 +318,12 @@ def _page(
     given = {name: getattr(selection, name) for name in _CONDITIONS}
     parameters = {name: value for name, value in given.items() if value is not None}
     conditions = [_CONDITIONS[name] for name in parameters]
-    conditions += [
-        f"c.{column} IS NOT NULL" for column in columns
-    ]  # or the index would not be used
+    # Or the index would not be used.
+    conditions += [f"c.{column} IS NOT NULL" for column in columns]
     if after is not None:
-        above = checkpoint_queries.ABOVE
-        conditions.append(above if is_ascending else checkpoint_queries.BELOW)
-        parameters |= {"after_id": after.id, "after_thread": after.thread}
-        parameters |= {"after_namespace": after.namespace}
+        above, below = checkpoint_queries.ABOVE, checkpoint_queries.BELOW
+        conditions.append(above if is_ascending else below)
+        parameters |= {f"after_{name}": value for name, value in asdict(after).items()}
     text = queries.fill(
         checkpoint_queries.PAGE,
         columns=", ".join(columns),

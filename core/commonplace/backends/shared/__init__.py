@@ -1,1 +1,1 @@
-"""Rules and formats that several engines share: rows, vectors, names, retention."""
+"""Rules and formats that several engines share: rows, tokens, names, retention."""

@@ -4,7 +4,7 @@ A channel that is stored as changes takes its value from earlier checkpoints, so
 as a later one needs them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import InvalidRecordError
@@ -30,6 +30,10 @@ class CheckpointHeader:
     def key(self) -> CheckpointKey:
         """Identifies it in its thread."""
         return self.namespace, self.id
+
+
+Choose = Callable[[list[CheckpointHeader], set[ChannelVersion]], Collection[CheckpointKey]]
+"""Chooses the checkpoints of a thread that are kept, such as `latest`."""
 
 
 def latest(

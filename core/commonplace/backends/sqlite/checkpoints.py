@@ -3,7 +3,7 @@
 Channel values are stored once per version, so that a step costs only what it changed.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from sqlite3 import Connection
@@ -17,7 +17,7 @@ from ..shared import rows
 from ..shared.checkpoint_retention import (
     ChannelVersion,
     CheckpointHeader,
-    CheckpointKey,
+    Choose,
     latest,
     referenced,
     resolve_owner,
@@ -53,7 +53,6 @@ CREATE TABLE IF NOT EXISTS task_write (
   data BLOB NOT NULL, PRIMARY KEY (thread, namespace, checkpoint, task, number)
 ) STRICT, WITHOUT ROWID;
 """
-Choose = Callable[[list[CheckpointHeader], set[ChannelVersion]], Collection[CheckpointKey]]
 _VERSIONS = msgspec.json.Decoder(dict[str, str])
 _NO_DELTAS = "[]"
 _AT = "thread = ? AND namespace = ? AND id = ?"
