@@ -92,17 +92,17 @@ def open_engines(
         stores = _open_stores(location, settings, opened)
         index = open_index(stores, location, settings, embedder, lexical, stores.generation)
         opened.pop_all()
-    engines = Engines(
-        index=index,
-        graph=stores.graph,
-        journal=stores.journal,
-        checkpoints=stores.checkpoints,
-    )
+    engines: dict[str, Any] = {
+        "index": index,
+        "graph": stores.graph,
+        "journal": stores.journal,
+        "checkpoints": stores.checkpoints,
+    }
     if stores.connection is not None and location.vectors == location.graph:
         from .sqlite.connection import SqliteEngines
 
-        return SqliteEngines.of(engines, stores.connection)
-    return engines
+        return SqliteEngines(**engines, connection=stores.connection)
+    return Engines(**engines)
 
 
 @contextlib.contextmanager

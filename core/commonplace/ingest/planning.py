@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from weakref import WeakValueDictionary
 
 from ..concurrency import KeyedExecutor
 from ..errors import CommonplaceError, StoreRefusedError, StoreUnavailableError
@@ -506,24 +505,6 @@ class AsyncModelRunner:
         finally:
             if self._planning.pop(op.id, None) is not None:
                 self._executor.count_external(-1)
-
-
-class LoopTurns:
-    """Locks by which operations of one owner that ask a chat model are planned in turn.
-
-    Those of one event loop, in the order in which they come; other loops have other locks.
-    """
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = (
-            WeakValueDictionary()
-        )
-
-    def of(self, op: Operation) -> asyncio.Lock:
-        """Return the lock of an operation on the running loop."""
-        return self._locks.setdefault(
-            (asyncio.get_running_loop(), op.scope.owner.key), asyncio.Lock()
-        )
 
 
 def is_on_loop() -> bool:

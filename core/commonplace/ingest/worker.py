@@ -10,12 +10,14 @@ import contextlib
 import logging
 import threading
 import time
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ..concurrency import KeyedExecutor, LRUCache, Timer, call_later, start_call
 from ..errors import (
@@ -40,7 +42,6 @@ from .changes import Write, left_to_extract, record_ids
 from .planning import (
     AsyncModelRunner,
     KnownFactsLookup,
-    LoopTurns,
     Models,
     PlanContext,
     PlannedChanges,
@@ -110,7 +111,10 @@ class IngestWorker:
         self._failed: LRUCache[str, Exception] = LRUCache(_MOST_FAILED)
         self._models: dict[str, Models] = {}
         self._planned: dict[str, PlannedChanges] = {}  # on event loops
-        self._turns = LoopTurns()
+        # Of owners on event loops: what asks a chat model is planned in turn, in order.
+        self._turns: WeakValueDictionary[tuple[AbstractEventLoop, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
         self._backing_off: set[str] = set()  # operations that wait for their next attempt
         self._failures: dict[str, int] = {}  # in a row, of partitions whose journal fails
         self.pace: EmbedderPace = EmbedderPace()
@@ -559,7 +563,8 @@ class IngestWorker:
         models = self._models_of(op)
         if not models.extracts(op):
             return await plan_async(op, models, context, run)
-        async with self._turns.of(op):
+        loop = asyncio.get_running_loop()
+        async with self._turns.setdefault((loop, op.scope.owner.key), asyncio.Lock()):
             await self._wait_for_earlier(op, run)
             return await plan_async(op, models, context, run)
 
@@ -575,7 +580,7 @@ class IngestWorker:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _POLL_SECONDS)
 
-    def _follows_another(self, op: Operation, loop: asyncio.AbstractEventLoop) -> bool:
+    def _follows_another(self, op: Operation, loop: AbstractEventLoop) -> bool:
         runner, owner = self.async_models, op.scope.owner
 
         def is_awaited(one: Operation) -> bool:

@@ -517,17 +517,6 @@ class SqliteEngines(Engines):
 
     connection: SqliteConnection
 
-    @classmethod
-    def of(cls, engines: Engines, connection: SqliteConnection) -> "SqliteEngines":
-        """Bundle engines of one connection."""
-        return cls(
-            index=engines.index,
-            graph=engines.graph,
-            journal=engines.journal,
-            checkpoints=engines.checkpoints,
-            connection=connection,
-        )
-
     def transact(self, work: Callable[[Engines], T]) -> T:
         """Run `work` in one write transaction; return its result when that is on the disk."""
         handles: list[TransactionHandle] = []
