@@ -284,6 +284,7 @@ class _TableCopy:
         if self._has_rowid:
             self._key = [self._columns[0] if has_alias else "rowid"]
             self._columns = list(dict.fromkeys([*self._key, *self._columns]))
+        self._names = ", ".join(self._columns)
         self._is_broken = False
         self._left_out = 0
 
@@ -293,7 +294,8 @@ class _TableCopy:
         made = self._new.execute(f"SELECT {self._names} FROM {self._table}").fetchall()
         if made:  # what is in every new file stays only where the damaged one has nothing
             self._new.execute(f"DELETE FROM {self._table}")
-        for number, row in enumerate(self._rows(), start=1):
+        rows_ = self._numbered() if self._has_rowid else self._keyed()
+        for number, row in enumerate(rows_, start=1):  # some of them twice
             self._left_out += not self._store(row)
             if progress and number % _PROGRESS_ROWS == 0:
                 progress(self._table, number, total)
@@ -308,10 +310,6 @@ class _TableCopy:
         complete = not (self._is_broken or lost)
         return TableSalvage(table=self._table, read=read, lost=lost, complete=complete)
 
-    @property
-    def _names(self) -> str:
-        return ", ".join(self._columns)
-
     def _store(self, row: Row) -> bool:
         """Store a row unless it is there or cannot be right."""
         named = dict(zip(self._columns, row, strict=True))
@@ -324,14 +322,8 @@ class _TableCopy:
         except (sqlite3.IntegrityError, OverflowError):
             return False
 
-    def _rows(self) -> Iterator[Row]:
-        """Read all rows that can be read, some of them twice."""
-        if self._has_rowid:
-            return self._numbered()
-        return self._keyed()
-
     def _numbered(self) -> Iterator[Row]:
-        """Read a table by number, breadth first between what cannot be read."""
+        """Read all rows that can be read by number, breadth first between what cannot be read."""
         holes = deque([(-1, _MAX_ROWID)])  # each begins after its first number
         for _ in range(_PROBES):
             if not holes:
