@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import threading
 import time
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,6 @@ from ...errors import (
 )
 from ...ports.stores import Engines, crash_point
 from ..shared.rows import UnreadableRowError
-from . import erased_bytes
 from .file_lock import BUSY_SECONDS, LITTLE_SPACE, ProcessLock, check_space, make_file
 
 T = TypeVar("T")
@@ -48,6 +48,11 @@ _FREE_PAGES = 256  # that are given back at a time
 _REWRITE_SECONDS = 60.0  # until the next try to rewrite the file after a failed one
 _SMALL_FILE = 8 * 2**20  # bytes; up to this a file is rewritten at once, in up to 0.1 s
 _LARGE_FILE = 512 * 2**20  # bytes; above it never: writers would wait for more than 5 s
+# Keys of the marks, in the table `meta`, of what is left to do, for the next process, too.
+_ERASED_LOG = "erased log"  # the log may have erased text
+_ERASED_PAGES = "erased pages"  # and unused parts of pages, too
+_EMPTYING_SECONDS = 0.5  # to wait for readers, while nobody else can write
+_PAGES_IN_MEMORY = 2**14  # at most, of a file that is rewritten
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
 
 
@@ -209,16 +214,16 @@ class SqliteConnection:
             False if a reader still needs the log, or the disk is full: `finish_erasures` or `close`
             empties it later.
         """
-        mark = self.get_meta(erased_bytes.LOG)
+        mark = self.get_meta(_ERASED_LOG)
         try:
-            is_done = self._enqueue(erased_bytes.empty_log, grouped=False).result()
+            is_done = self._enqueue(_empty_log, grouped=False).result()
         except StoreUnavailableError:
             is_done = False
         with contextlib.suppress(StoreUnavailableError):
             if is_done and mark is not None:
-                self.write(lambda c: erased_bytes.remove_mark(c, erased_bytes.LOG, mark))
+                self.write(lambda c: _remove_mark(c, _ERASED_LOG, mark))
             elif not is_done and mark is None:
-                self.write(lambda c: erased_bytes.set_mark(c, erased_bytes.LOG))
+                self.write(lambda c: _set_mark(c, _ERASED_LOG))
         return is_done
 
     def finish_erasures(self, *, is_idle: bool) -> None:
@@ -234,18 +239,23 @@ class SqliteConnection:
         Raises:
             StoreUnavailableError: there is no space; the next try is after a minute.
         """
-        mark = self.get_meta(erased_bytes.PAGES)
+
+        def finish(connection: Connection) -> None:
+            # The log has the new pages, and the file still the old ones.
+            _set_mark(connection, _ERASED_LOG)
+            _remove_mark(connection, _ERASED_PAGES, mark)
+
+        mark = self.get_meta(_ERASED_PAGES)
         most = _LARGE_FILE if is_idle else _SMALL_FILE
         is_due = time.monotonic() >= self._rewrite_after
         size = self._location.stat().st_size
         if mark is not None and is_due and size <= most:
             self._rewrite_after = time.monotonic() + _REWRITE_SECONDS
             check_space(self._location, LITTLE_SPACE + size)
-            self._enqueue(erased_bytes.rewrite, grouped=False).result()
-            # The log has the new pages, and the file still the old ones.
-            self.write(lambda c: erased_bytes.finish_rewriting(c, mark))
+            self._enqueue(_rewrite, grouped=False).result()
+            self.write(finish)
             self._rewrite_after = 0.0
-        if self.get_meta(erased_bytes.LOG) is not None:
+        if self.get_meta(_ERASED_LOG) is not None:
             self.truncate_log()
 
     def reclaim(self) -> bool:
@@ -506,7 +516,8 @@ class TransactionHandle:
     def truncate_log(self) -> bool:
         """Empty the log after the commit."""
         if not self.truncates:
-            erased_bytes.mark_erased(self._connection)
+            _set_mark(self._connection, _ERASED_LOG)
+            _set_mark(self._connection, _ERASED_PAGES)
             self.truncates = True
         return False
 
@@ -596,6 +607,35 @@ def insert_many(
         marks = ", ".join("?" * len(names))
         sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks}){rest}"
         connection.executemany(sql, zip(*values, strict=True))
+
+
+def _set_mark(connection: Connection, key: str) -> None:
+    write_meta(connection, key, uuid.uuid4().hex)
+
+
+def _remove_mark(connection: Connection, key: str, value: str | None) -> None:
+    """Remove a mark if it still has this value: another erasure may have set it again."""
+    connection.execute("DELETE FROM meta WHERE key = ? AND value = ?", (key, value))
+
+
+def _rewrite(connection: Connection) -> None:
+    """Rewrite the file, outside of a transaction; the log has the new pages then."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    if pages > _PAGES_IN_MEMORY:
+        connection.execute("PRAGMA temp_store = FILE")
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def _empty_log(connection: Connection) -> bool:
+    """Move the log into the file and empty it; False if a reader still needs it."""
+    connection.execute(f"PRAGMA busy_timeout = {_EMPTYING_SECONDS * 1000:.0f}")
+    try:
+        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 def _fill(connection: Connection) -> None:
