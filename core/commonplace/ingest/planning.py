@@ -44,7 +44,7 @@ from ..ports.stores import (
 )
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
-from ..types import FACT_KINDS, Extraction, Fact, Record, Scope, TokenEmbedding, now
+from ..types import FACT_KINDS, Extraction, Fact, Kind, Record, Scope, TokenEmbedding, now
 from .changes import (
     DeleteBody,
     IsSingle,
@@ -379,22 +379,12 @@ class KnownFactsLookup:
 
     def find(self, ask: AskKnown, vector: Sequence[float]) -> KnownFacts:
         """Find the facts nearest to a text, at most 16, and the relations that they assert."""
-        scope = ask.scope
-        terms, _ = self._describe(ask.text)
-        query = Query(
-            scope=scope,
-            vector=vector,
-            terms=terms,
-            at=ask.at,
-            kinds=FACT_KINDS,
-            where=_known_to(ask),
-        )
-        hits = self._engines.index.search(query, _CANDIDATES)
+        hits = self._search(ask, ask.text, vector, FACT_KINDS, _CANDIDATES)
         records = [hit.record for hit in _nearest_first(hits)[:MAX_KNOWN]]
         if not records:
             return KnownFacts()
         ranks = {one.id: rank for rank, one in enumerate(records)}
-        relations = self._engines.graph.relations(scope, records=list(ranks))
+        relations = self._engines.graph.relations(ask.scope, records=list(ranks))
         relations.sort(
             key=lambda relation: min(ranks.get(id_, MAX_KNOWN) for id_ in relation.supports)
         )
@@ -405,19 +395,21 @@ class KnownFactsLookup:
         anywhere = [1.0, *[0.0] * (dimensions - 1)]  # no text is embedded for this
         found: list[Record | None] = []
         for fact in ask.facts:
-            query = Query(
-                scope=ask.within.scope,
-                vector=anywhere,
-                terms=self._describe(fact.text)[0],
-                at=ask.within.at,
-                kinds=(fact.kind,),
-                where=_known_to(ask.within),
-            )
             text = comparable(fact.text)
-            hits = self._engines.index.search(query, MAX_KNOWN)
+            hits = self._search(ask.within, fact.text, anywhere, (fact.kind,), MAX_KNOWN)
             alike = (hit.record for hit in hits if comparable(hit.record.text) == text)
             found.append(next(alike, None))
         return found
+
+    def _search(
+        self, ask: AskKnown, text: str, vector: Sequence[float], kinds: tuple[Kind, ...], limit: int
+    ) -> list[Hit]:
+        terms, _ = self._describe(text)
+        query = Query(
+            scope=ask.scope, vector=vector, terms=terms, at=ask.at, kinds=kinds,
+            where=_known_to(ask),
+        )  # fmt: skip
+        return self._engines.index.search(query, limit)
 
 
 def _known_to(ask: AskKnown) -> Filter | None:

@@ -468,7 +468,7 @@ class IngestWorker:
         attempts = self._engines.journal.failed(op.seq)
         if not self._gives_up(op, attempts, error):
             self._backing_off.add(op.id)
-            wake = lambda: self._backing_off.discard(op.id)  # noqa: E731 -- one use
+            wake = partial(self._backing_off.discard, op.id)
             self.executor.schedule_later(op.scope.partition, self._delay(attempts), wake)
 
     def _gives_up(self, op: Operation, attempts: int, error: Exception) -> bool:
