@@ -30,8 +30,14 @@ from ...types import (
     split_key,
 )
 from ..shared import graph_expansion, rows
-from ..shared.entity_names import distinct, nearest, spellable
-from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
+from ..shared.graph_expansion import (
+    ALIAS_PREDICATES,
+    MAX_ALIAS_HOPS,
+    Edge,
+    distinct,
+    nearest,
+    spellable,
+)
 from . import graph_snapshot, graph_writes, overlay, queries
 from .driver import Neo4jDriver, RunQuery
 

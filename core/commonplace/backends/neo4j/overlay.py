@@ -20,7 +20,7 @@ from typing import Any, Self
 from ...ports.stores import Put, Remove
 from ...types import Record, Relation, Scope, Version, fold
 from ..shared import rows
-from ..shared.entity_names import pairs_of
+from ..shared.graph_expansion import pairs_of
 from ..sqlite.graph import SCHEMA
 
 Properties = dict[str, Any]  # of a node, or a row by column

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...types import Record, Relation, Scope, fold
 from ..shared import rows
-from ..shared.entity_names import pairs_of
+from ..shared.graph_expansion import pairs_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (

@@ -30,8 +30,15 @@ from ...types import (
     split_key,
 )
 from ..shared import graph_expansion, rows
-from ..shared.entity_names import distinct, nearest, pairs_of, spellable
-from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
+from ..shared.graph_expansion import (
+    ALIAS_PREDICATES,
+    MAX_ALIAS_HOPS,
+    Edge,
+    distinct,
+    nearest,
+    pairs_of,
+    spellable,
+)
 from . import assertions, graph_snapshot, namespaces, record_changes
 from .connection import (
     ConnectionHandle,
