@@ -14,7 +14,7 @@ from ...ports.snapshot_rows import (
     SessionRow,
     SnapshotRow,
 )
-from ...types import Entity, Record, Relation, Scope, Version, fold
+from ...types import Entity, Record, Relation, Scope, fold
 from ..shared import rows
 from . import overlay, queries
 from .driver import RunQuery
@@ -234,7 +234,9 @@ def _parts(
                 parts["relations"].append({**resolved, "resolved": resolved["own"], "own": own})
     for row in records:
         parts["records"].append(_node(row))
-        parts["versions"] += [_version(version) for version in row.versions]
+        parts["versions"] += [
+            dict(zip(rows.VERSION, rows.from_version(one), strict=True)) for one in row.versions
+        ]
         parts["supports"] += [_support(row.record, each) for each in row.asserted]
     parts["partitions"] = [
         {"id": partition, "next": next(number)} for partition, number in numbers.items()
@@ -283,18 +285,6 @@ def _node(row: RecordRow) -> dict[str, Any]:
     retracted = None if row.live else rows.to_retracted(row.states)
     columns = rows.to_row(row.record, live=row.live)._replace(retracted=retracted)
     return overlay.to_node(columns._asdict(), recalls=accesses)
-
-
-def _version(version: Version) -> dict[str, Any]:
-    return {
-        "record": version.record_id,
-        "version": version.version,
-        "event": version.event,
-        "text": version.text,
-        "previous": version.previous,
-        "metadata": rows.to_json(version.metadata),
-        "at": rows.to_micros(version.at),
-    }
 
 
 def _support(record: Record, relation: Relation) -> dict[str, Any]:

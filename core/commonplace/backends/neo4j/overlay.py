@@ -30,7 +30,7 @@ _SCOPE = ("user_id", "agent_id", "session_id")
 _FLAGS = ("live", "indexed", "pinned", "single", "conflict")
 _TABLES: dict[str, tuple[int, tuple[str, ...]]] = {  # how many columns are the key, and all of them
     "record": (1, rows.RecordColumns._fields),
-    "version": (2, ("record", "version", "event", "text", "previous", "metadata", "at")),
+    "version": (2, rows.VERSION),
     "session": (1, ("key", *_SCOPE, "next", "first_at", "last_at")),
     "erasure": (1, ("key", "version")),
     # A free id is assigned again, so it does not identify an entity alone.
@@ -268,22 +268,14 @@ def to_record(node: Mapping[str, Any]) -> Record:
     return rows.to_record([node.get(name) for name in rows.RecordColumns._fields])
 
 
+def to_version(node: Mapping[str, Any]) -> Version:
+    """Convert a node to a version."""
+    return rows.to_version([node.get(name) for name in rows.VERSION])
+
+
 def scope_of(node: Mapping[str, Any]) -> Scope:
     """Read the scope of a node."""
     return rows.to_scope(node.get("user_id"), node.get("agent_id"), node.get("session_id"))
-
-
-def to_version(node: Mapping[str, Any]) -> Version:
-    """Convert a node to a version."""
-    return Version(
-        record_id=node["record"],
-        version=node["version"],
-        event=node["event"],
-        text=node.get("text"),
-        previous=node.get("previous"),
-        metadata=json.loads(node["metadata"]),
-        at=rows.from_micros(node["at"]),
-    )
 
 
 def save_parameters(

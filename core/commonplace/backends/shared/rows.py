@@ -30,6 +30,7 @@ from ...types import (
     SessionInfo,
     SessionPage,
     TokenEmbedding,
+    Version,
     now,
     split_key,
 )
@@ -37,6 +38,8 @@ from ...validation import check_integer
 
 Tokens = NDArray[np.int8]
 
+VERSION = ("record", "version", "event", "text", "previous", "metadata", "at")
+"""The columns of a version."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
 _decode = msgspec.json.Decoder().decode
@@ -270,6 +273,26 @@ def to_relation(values: Mapping[str, Any], **others: Any) -> Relation:
         identity=split_key(values["key"])[1],
         **others,
     )
+
+
+def to_version(row: Sequence[Any]) -> Version:
+    """Convert the values of `VERSION` to a version."""
+    record_id, version, event, text, previous, metadata, at = row
+    return Version(
+        record_id=record_id,
+        version=version,
+        event=event,
+        text=text,
+        previous=previous,
+        metadata=from_json(metadata),
+        at=from_micros(at),
+    )
+
+
+def from_version(one: Version) -> tuple[Any, ...]:
+    """Convert a version to the values of `VERSION`."""
+    of_change = (one.record_id, one.version, one.event, one.text, one.previous)
+    return (*of_change, to_json(one.metadata), to_micros(one.at))
 
 
 def latest_ends(found: Iterable[tuple[str, int | None]]) -> dict[str, datetime]:

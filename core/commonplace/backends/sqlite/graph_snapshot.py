@@ -35,10 +35,7 @@ _RECORDS = (
     f"SELECT {record_changes.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
     " ORDER BY live, created_at, id"
 )
-_VERSIONS = (
-    "SELECT record, version, event, text, previous, metadata, at FROM version"
-    " WHERE record = ? ORDER BY version"
-)
+_VERSIONS = f"SELECT {', '.join(rows.VERSION)} FROM version WHERE record = ? ORDER BY version"
 _ASSERTIONS = (
     "SELECT s.name, r.predicate, o.name, r.key, r.valid_from, t.single, t.valid_to, t.expired_at"
     f" FROM support t CROSS JOIN relation r ON r.id = t.relation {_ENDS}"
@@ -68,20 +65,7 @@ def dump(connection: Connection, since: str) -> Iterator[SnapshotRow]:
 
 def versions(connection: Connection, record: str) -> list[Version]:
     """Read every version of a record, oldest first."""
-    return [
-        Version(
-            record_id=record_id,
-            version=version,
-            event=event,
-            text=text,
-            previous=previous,
-            metadata=rows.from_json(metadata),
-            at=rows.from_micros(at),
-        )
-        for record_id, version, event, text, previous, metadata, at in connection.execute(
-            _VERSIONS, (record,)
-        )
-    ]
+    return [rows.to_version(row) for row in connection.execute(_VERSIONS, (record,))]
 
 
 def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
@@ -167,13 +151,7 @@ def _load_record(connection: Connection, row: RecordRow) -> None:
         connection.execute(sql, (rows.to_retracted(row.states), record.id))
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                *(v.record_id, v.version, v.event, v.text, v.previous),
-                *(rows.to_json(v.metadata), rows.to_micros(v.at)),
-            )
-            for v in row.versions
-        ],
+        map(rows.from_version, row.versions),
     )
     connection.execute("DELETE FROM recall WHERE record = ?", (record.id,))
     connection.executemany(
