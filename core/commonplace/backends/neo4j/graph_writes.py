@@ -4,6 +4,7 @@ The rules of the embedded store run on an overlay of what they may read; the dif
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
     asserting = {record["id"] for record in stored if record["asserts"]}
     for scope in overlay.owners_of_repeated_removals(changes, stored):
         asserting |= {record.id for record in asserting_records(run, scope)}
-    with Overlay() as copy:
+    with closing(Overlay()) as copy:
         overlay.load_records(copy, found)
         if asserting or asserted["relations"]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
@@ -102,7 +103,7 @@ def _retract(
     """
     if not ids:
         return {}, []
-    with Overlay() as copy:
+    with closing(Overlay()) as copy:
         [found] = run(queries.ASSERTIONS, ids=ids, entities=[], relations=[], slots=[])
         overlay.load_assertions(copy, found)
         erased = "SELECT value FROM json_each(?)"

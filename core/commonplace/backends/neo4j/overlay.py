@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from types import TracebackType
-from typing import Any, Self
+from operator import itemgetter
+from typing import Any
 
 from ...ports.stores import Put, Remove
 from ...types import Record, Relation, Scope, Version, fold
@@ -63,15 +63,8 @@ class Overlay:
         self.connection.deserialize(_empty())
         self._loaded: dict[str, dict[RowKey, Properties]] = {table: {} for table in _TABLES}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the database."""
         self.connection.close()
 
     def load(self, table: str, given: Iterable[Mapping[str, Any]]) -> None:
@@ -233,8 +226,8 @@ def load_assertions(overlay: Overlay, found: Mapping[str, Any]) -> None:
     overlay.load("record", found["records"])
     ends = {end["id"]: end for row in found["relations"] for end in row["ends"]}
     ends |= {entity["id"]: entity for entity in found["entities"]}
-    entities = sorted(ends.values(), key=_age)
-    relations = sorted(found["relations"], key=_age)
+    entities = sorted(ends.values(), key=itemgetter("seq", "id"))
+    relations = sorted(found["relations"], key=itemgetter("seq", "id"))
     numbers = {entity["id"]: number for number, entity in enumerate(entities, start=1)}
     overlay.load("entity", ({**entity, "id": numbers[entity["id"]]} for entity in entities))
     overlay.load(
@@ -257,10 +250,6 @@ def load_assertions(overlay: Overlay, found: Mapping[str, Any]) -> None:
             for support in relation["supports"]
         ),
     )
-
-
-def _age(node: Mapping[str, Any]) -> tuple[int, str]:
-    return node["seq"], node["id"]
 
 
 def to_record(node: Mapping[str, Any]) -> Record:
