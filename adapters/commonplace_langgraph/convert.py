@@ -75,6 +75,11 @@ def user_texts(messages: Sequence[BaseMessage]) -> list[UserText]:
     return found[::-1]
 
 
+def query_of(texts: Sequence[UserText]) -> str:
+    """Return the query with which to recall for these texts."""
+    return "\n".join(text["text"] for text in texts)
+
+
 def current_texts(texts: Sequence[UserText], messages: Sequence[BaseMessage]) -> list[UserText]:
     """Read the user's texts again, as a middleware may have removed secrets from them.
 
@@ -179,7 +184,12 @@ def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
     copy = list(messages)
     for place in range(len(copy) - 1, -1, -1):
         if isinstance(copy[place], HumanMessage):
-            copy[place] = _prepend(copy[place], note)
+            message = copy[place]
+            if isinstance(message.content, str):
+                content: Any = f"{note}\n\n{message.content}"
+            else:
+                content = [{"type": "text", "text": note}, *message.content]
+            copy[place] = message.model_copy(update={"content": content})
             return copy
     return [*copy, HumanMessage(note)]
 
@@ -208,14 +218,6 @@ def to_document(match: Match) -> Document:
         "occurred_at": record.occurred_at.isoformat(),
     }
     return Document(page_content=record.text, id=record.id, metadata=metadata)
-
-
-def _prepend(message: AnyMessage, note: str) -> AnyMessage:
-    if isinstance(message.content, str):
-        content: Any = f"{note}\n\n{message.content}"
-    else:
-        content = [{"type": "text", "text": note}, *message.content]
-    return message.model_copy(update={"content": content})
 
 
 def _is_question(message: BaseMessage) -> bool:

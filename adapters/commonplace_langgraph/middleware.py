@@ -5,7 +5,6 @@ is logged as `commonplace_langgraph` and the turn continues.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -35,6 +34,7 @@ from commonplace.agents import (
 
 from .convert import (
     UserText,
+    query_of,
     summary_in,
     to_conversation,
     turn_messages,
@@ -44,7 +44,7 @@ from .convert import (
     with_note,
 )
 from .tools import make_tools
-from .turn import TURN_KEY, LangGraphTurn, TurnState, begin_turn, turn_cache, turn_in, turn_query
+from .turn import TURN_KEY, LangGraphTurn, TurnState, begin_turn, turn_cache, turn_in
 from .turn_owner import (
     IdSource,
     ScopeResolver,
@@ -58,14 +58,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Update = dict[str, Any]
 ToolResult = ToolMessage | Command[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Current:
-    """The current turn, and the scope of the user who asked."""
-
-    turn: LangGraphTurn
-    scope: Scope
+Asked = tuple[LangGraphTurn, Scope]
+"""The current turn, and the scope of the user who asked."""
 
 
 @hinting_init
@@ -154,7 +148,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
         By then other middlewares have removed secrets from it.
         """
-        return run_plan(self._model_call(request), self._on(handler))
+        return run_plan(self._model_call(request), _performing(on(self._memory), handler))
 
     async def awrap_model_call(
         self,
@@ -162,19 +156,19 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Show the model a note, see `wrap_model_call`."""
-        return await arun_plan(self._model_call(request), self._aon(handler))
+        return await arun_plan(self._model_call(request), _performing(aon(self._memory), handler))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         """Run a tool, marking what it calls as called by an agent."""
-        return run_plan(self._tool_call(request), self._on(handler))
+        return run_plan(self._tool_call(request), _performing(on(self._memory), handler))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         """Run a tool, see `wrap_tool_call`."""
-        return await arun_plan(self._tool_call(request), self._aon(handler))
+        return await arun_plan(self._tool_call(request), _performing(aon(self._memory), handler))
 
     def after_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn: store the user's texts and the answer."""
@@ -186,31 +180,25 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     # -- plans, which yield calls of the memory and the request for the handler ----------------
 
-    def _on(self, handler: Callable[[Any], T]) -> Callable[[Any], Any]:
-        on_memory = on(self._memory)
-        return lambda step: on_memory(step) if isinstance(step, Call) else handler(step)
-
-    def _aon(self, handler: Callable[[Any], Awaitable[T]]) -> Callable[[Any], Awaitable[Any]]:
-        on_memory = aon(self._memory)
-        return lambda step: on_memory(step) if isinstance(step, Call) else handler(step)
-
     def _model_call(self, request: ModelRequest[Any]) -> Plan[ModelResponse[Any]]:
-        note, current = None, self._resume(request.state, request.runtime)
-        if current is not None:
-            known = self._turns.of(current.turn["id"])
+        note, asked = None, self._resume(request.state, request.runtime)
+        if asked is not None:
+            turn, scope = asked
+            known = self._turns.of(turn["id"])
             if known.note is None:
-                known.note = yield from self._begin(current, request.messages)
-            note, known.said = known.note, current.turn["said"]
+                known.note = yield from self._begin(turn, scope, request.messages)
+            note, known.said = known.note, turn["said"]
         answer: ModelResponse[Any] = yield self._with_memory(request, note)
         return answer
 
-    def _begin(self, current: _Current, messages: Sequence[AnyMessage]) -> Plan[str]:
+    def _begin(
+        self, turn: LangGraphTurn, scope: Scope, messages: Sequence[AnyMessage]
+    ) -> Plan[str]:
         """Recall for a turn, then accept what the user wrote; return the note."""
-        known, scope = self._turns.of(current.turn["id"]), current.scope
-        said = self._said(current.turn)
+        known, said = self._turns.of(turn["id"]), self._said(turn)
         held = self._read(Conversation(), to_conversation, messages)
         try:
-            found = yield call("recall", scope, turn_query(current.turn), held)
+            found = yield call("recall", scope, query_of(turn["said"]), held)
         except BaseException:  # cancelled: nothing may be awaited
             self._memory.accept(said, scope)
             raise
@@ -226,38 +214,33 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         return result
 
     def _end(self, state: TurnState, runtime: Runtime[Any]) -> Plan[Update]:
-        current = self._resume(state, runtime)
-        turn = turn_in(state)
-        accepted = self._turns.of(turn["id"]).accepted if turn else ()
-        if turn:
-            self._turns.drop(turn)
-        if current is not None and not current.turn["by_agent"]:
-            said = current.turn["said"]
-            messages = self._read([], turn_messages, said, state, by_model=True)
-            messages = messages or self._read([], user_messages, said)
-            self._withdraw_changed(accepted, messages, current.scope)
-            yield call("write", messages, current.scope)
+        asked = self._resume(state, runtime)
+        accepted: Sequence[Message] = ()
+        if open_turn := turn_in(state):
+            accepted = self._turns.of(open_turn["id"]).accepted
+            self._turns.drop(open_turn)
+        if asked is not None and not asked[0]["by_agent"]:
+            turn, scope = asked
+            messages = self._read([], turn_messages, turn["said"], state, by_model=True)
+            messages = messages or self._read([], user_messages, turn["said"])
+            ids = {message.id for message in messages}
+            # What another middleware has changed since is withdrawn: it may have removed a secret.
+            if changed := [message for message in accepted if message.id not in ids]:
+                self._memory.withdraw(changed, scope)
+            yield call("write", messages, scope)
             summary = self._read("", summary_in, state["messages"])
             held = self._read(Conversation(), to_conversation, state["messages"])
-            yield call("summarize", summary, current.scope, held)
+            yield call("summarize", summary, scope, held)
         return {TURN_KEY: None}
-
-    def _withdraw_changed(
-        self, accepted: Sequence[Message], messages: Sequence[Message], scope: Scope
-    ) -> None:
-        """Withdraw what another middleware has changed since: it may have removed a secret."""
-        ids = {message.id for message in messages}
-        if changed := [message for message in accepted if message.id not in ids]:
-            self._memory.withdraw(changed, scope)
 
     # -- turns ---------------------------------------------------------------------------------
 
-    def _resume(self, state: Any, runtime: object) -> _Current | None:
+    def _resume(self, state: Any, runtime: object) -> Asked | None:
         """Return the turn in a state, for the user who asked; None to recall and store nothing."""
         turn = turn_in(state) if self.policy.is_static else None
         if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None
-        return _Current(self._turns.latest(turn, state["messages"]), scope)
+        return self._turns.latest(turn, state["messages"]), scope
 
     def _end_left(self, state: TurnState, scope: Scope, turn: LangGraphTurn) -> None:
         """End the previous turn, if it did not end: store only what the user wrote in it.
@@ -298,6 +281,11 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             system = with_instructions(request.system_message, text)
             request = request.override(system_message=system)
         return request
+
+
+def _performing(perform: Callable[[Any], T], handler: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return what performs calls of the memory, and gives requests to the handler."""
+    return lambda step: perform(step) if isinstance(step, Call) else handler(step)
 
 
 def _without(texts: Sequence[UserText], others: Sequence[UserText]) -> list[UserText]:

@@ -1,14 +1,9 @@
 """Building blocks for your own graphs and chains: a recall step, a remember node, a retriever."""
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from os import PathLike
 from typing import Annotated, Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-)
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langchain_core.retrievers import BaseRetriever
@@ -36,6 +31,7 @@ from commonplace.agents import (
 from commonplace.filters import parse_filter
 
 from .convert import (
+    query_of,
     to_conversation,
     to_document,
     turn_messages,
@@ -45,8 +41,6 @@ from .convert import (
 )
 from .turn import turn_cache, turn_key
 from .turn_owner import IdSource, ScopeResolver, agent_memory, is_called_by_agent, user_of
-
-_config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 
 
 class MemoryStep(RunnableLambda[Any, Any]):
@@ -94,8 +88,7 @@ def recall_hook(
         texts = turns.own(user_texts(messages), scope, scopes.place())
         if scope is None:
             return messages
-        query = "\n".join(text["text"] for text in texts)
-        found = yield call("recall", scope, query, to_conversation(messages))
+        found = yield call("recall", scope, query_of(texts), to_conversation(messages))
         known = turns.of(turn_key(messages, scope)).shown
         if turns.has_writer(user_id, agent_id, agent.policy) and not is_called_by_agent():
             yield call("accept", user_messages(texts), scope, known)
@@ -172,35 +165,28 @@ class MemoryRetriever(BaseRetriever):
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Find documents; the config may name the user."""
-        token = _config.set(config)
-        try:
-            return super().invoke(input, config, **kwargs)
-        finally:
-            _config.reset(token)
+        return super().invoke(input, config, **kwargs, run_config=config)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Find documents, see `invoke`."""
-        token = _config.set(config)
-        try:
-            return await super().ainvoke(input, config, **kwargs)
-        finally:
-            _config.reset(token)
+        return await super().ainvoke(input, config, **kwargs, run_config=config)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self, query: str, *, run_config: RunnableConfig | None = None, **_: Any
     ) -> list[Document]:
-        return run_plan(self._search(query), on(self._agent.lazy.get()))
+        return run_plan(self._search(query, run_config), on(self._agent.lazy.get()))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_config: RunnableConfig | None = None, **_: Any
     ) -> list[Document]:
-        return await arun_plan(self._search(query), aon(await self._agent.lazy.aget()))
+        plan = self._search(query, run_config)
+        return await arun_plan(plan, aon(await self._agent.lazy.aget()))
 
-    def _search(self, query: str) -> Plan[list[Document]]:
+    def _search(self, query: str, config: RunnableConfig | None) -> Plan[list[Document]]:
         text, policy = to_query(query), self._agent.policy
-        scope = search_scope(self._scopes.resolve(config=_config.get()), policy)
+        scope = search_scope(self._scopes.resolve(config=config), policy)
         if not text:
             return []
         filters = [where for where in (policy.where, self.where) if where]

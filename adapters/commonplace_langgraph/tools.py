@@ -102,8 +102,9 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
             shown = turns.of(turn_key(state, scope)).shown
             answer: str = yield call("call_tool", tool.name, arguments, scope, shown)
         except Exception as error:
-            if _is_misuse(error):
-                raise
+            is_nobody = isinstance(error, MissingIdError | OtherUserError)
+            if isinstance(error, InvalidScopeError) and not is_nobody:
+                raise  # the application, not the model, must mend an id that is unusable
             raise ToolException(f"{TOOL_FAILURES[tool.name]}: {error}") from error
         return answer
 
@@ -122,9 +123,3 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
         coroutine=ause,
         handle_tool_error=True,
     )
-
-
-def _is_misuse(error: Exception) -> bool:
-    """Return whether the application, not the model, must fix an error: an id is unusable."""
-    is_nobody = isinstance(error, MissingIdError | OtherUserError)
-    return isinstance(error, InvalidScopeError) and not is_nobody

@@ -110,11 +110,6 @@ def turn_in(state: object) -> LangGraphTurn | None:
     )
 
 
-def turn_query(turn: LangGraphTurn) -> str:
-    """Return the query with which to recall for a turn."""
-    return "\n".join(text["text"] for text in turn["said"])
-
-
 @dataclass(slots=True)
 class OpenTurn:
     """What this process knows of a turn that is not over.
