@@ -138,7 +138,7 @@ TWINS = (
         class_body="_lazy: LazyMemory",
         imports="from commonplace.agents import LazyMemory\n"
         "from langgraph.checkpoint.base import BaseCheckpointSaver",
-        skip=("open", "from_conn_string", "list", "close", "setup", "get_next_version"),
+        skip=("open", "from_conn_string", "list", "get_next_version"),
         prefix="a",
         bodies={"*": "return await (await self._lazy.aget()).admin.run(self.{name}{arguments})"},
     ),

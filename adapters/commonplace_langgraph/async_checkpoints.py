@@ -14,7 +14,9 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from commonplace.agents import LazyMemory
+from commonplace.agents import (
+    LazyMemory,
+)
 
 
 class AwaitedCheckpoints(BaseCheckpointSaver[str]):

@@ -3,7 +3,6 @@
 The awaitable methods are in `async_checkpoints`, generated from the blocking ones.
 """
 
-import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from commonplace import InvalidRecordError, Scope
 from commonplace.agents import (
     MemorySource,
+    check_choice,
     check_function,
     check_list,
     check_mapping,
@@ -32,7 +32,7 @@ from commonplace.agents import (
     hinting_init,
     to_scope,
 )
-from commonplace.ports import Address, Checkpoints, Selection, State
+from commonplace.ports import Address, Checkpoints, Selection
 
 from .async_checkpoints import AwaitedCheckpoints
 from .checkpoint_codec import (
@@ -48,20 +48,16 @@ from .checkpoint_codec import (
     to_loader,
     to_thread,
 )
-from .store_writes import Count
-from .turn_owner import ConnString, close_opened, open_lazily
+from .turn_owner import ConnString, OpenedMemory, open_lazily
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
-# Aliases, as the class below has a method `list`.
-_States = list[State]
-_Tuples = list[CheckpointTuple]
 _PAGE_SIZE = 64
 _log = logging.getLogger("commonplace_langgraph")
 _RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 
 
 @hinting_init
-class CommonplaceSaver(AwaitedCheckpoints):
+class CommonplaceSaver(OpenedMemory, AwaitedCheckpoints):
     """Keeps LangGraph's checkpoints in the record of truth of a memory, never in its index.
 
     Safe in any thread and on any event loop. Each change is one transaction and on disk when the
@@ -199,10 +195,8 @@ class CommonplaceSaver(AwaitedCheckpoints):
             limit: how many at most; 0 lists none.
         """
         _check_listing(filter, limit)
-        owner, load = self._owner_of(config), to_loader(self.serde)
         for page in self._pages(config, filter, before, limit):
-            for state in page:
-                yield decode_state(state, load, owner)
+            yield from page
 
     async def alist(
         self,
@@ -214,9 +208,9 @@ class CommonplaceSaver(AwaitedCheckpoints):
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, see `list`."""
         _check_listing(filter, limit)
-        pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
+        pages = self._pages(config, filter, before, limit)
         memory = await self._lazy.aget()
-        while (page := await memory.admin.run(self._next, pages, owner)) is not None:
+        while (page := await memory.admin.run(_next_page, pages)) is not None:
             for found in page:
                 yield found
 
@@ -261,38 +255,9 @@ class CommonplaceSaver(AwaitedCheckpoints):
             InvalidRecordError: the strategy is unknown, or the ids are not a list.
         """
         calls = {"keep_latest": self._checkpoints.prune, "delete": self._checkpoints.delete}
-        if not isinstance(strategy, str) or strategy not in calls:
-            raise InvalidRecordError(
-                field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
-            )
+        check_choice("strategy", strategy, [*calls])
         check_list("thread_ids", thread_ids, "ids of threads")
         calls[strategy]([to_thread(thread_id) for thread_id in thread_ids])
-
-    # -- lifecycle -----------------------------------------------------------------------------
-
-    def setup(self) -> Count:
-        """Do nothing, as a saver needs no setup; may be awaited."""
-        return Count()
-
-    def close(self) -> None:
-        """Close the memory, unless it was given open."""
-        close_opened(self._lazy)
-
-    def __enter__(self) -> Self:
-        """Return self."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return self."""
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        """Close."""
-        await asyncio.to_thread(self.close)
 
     # -- wiring --------------------------------------------------------------------------------
 
@@ -312,7 +277,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         expected: Mapping[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
-    ) -> Iterator[_States]:
+    ) -> Iterator[Iterator[CheckpointTuple]]:
         """Read page by page; nothing is locked between pages.
 
         Args:
@@ -320,7 +285,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
                 metadata may be encrypted.
         """
         selection, store = _to_selection(config, before), self._checkpoints
-        load = to_loader(self.serde)
+        owner, load = self._owner_of(config), to_loader(self.serde)
         after: Address | None = None
         while limit is None or limit > 0:
             size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)
@@ -334,16 +299,10 @@ class CommonplaceSaver(AwaitedCheckpoints):
                 rows = [state.checkpoint for state in page]
                 states = [state for state in page if is_of_graph(state.checkpoint)]
             limit = None if limit is None else limit - len(states)
-            yield states
+            yield (decode_state(state, load, owner) for state in states)
             if len(rows) < size:
                 return
             after = rows[-1].address
-
-    def _next(self, pages: Iterator[_States], owner: Scope | None) -> _Tuples | None:
-        """Return the next page, on a thread; None after the last."""
-        page = next(pages, None)
-        load = to_loader(self.serde)
-        return None if page is None else [decode_state(state, load, owner) for state in page]
 
     def _writer_of(self, config: RunnableConfig) -> Scope | None:
         """Return the owner of a write; log once if there is none, which may be a mistake."""
@@ -366,6 +325,12 @@ class CommonplaceSaver(AwaitedCheckpoints):
         except _NotGivenError:
             return None
         return owner if owner is None or isinstance(owner, Scope) else to_scope(owner)
+
+
+def _next_page(pages: Iterator[Iterator[CheckpointTuple]]) -> list[CheckpointTuple] | None:
+    """Decode the next page, on a thread; None after the last."""
+    page = next(pages, None)
+    return None if page is None else [*page]
 
 
 def _check_serde(serde: object) -> None:

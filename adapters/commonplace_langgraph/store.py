@@ -4,7 +4,6 @@ A batch is checked whole; then come its reads, then all its writes at once.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
@@ -60,7 +59,6 @@ from .store_queries import (
     search,
 )
 from .store_writes import (
-    Count,
     ItemPut,
     Sweeper,
     Sweeping,
@@ -73,13 +71,13 @@ from .store_writes import (
     stale_part_commands,
     sweep_expired,
 )
-from .turn_owner import ConnString, close_opened, open_lazily
+from .turn_owner import ConnString, Count, OpenedMemory, open_lazily
 
 _CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 
 
 @hinting_init
-class CommonplaceStore(BaseStore):
+class CommonplaceStore(OpenedMemory, BaseStore):
     """A LangGraph store on a memory: other agents recall what is put here, and vice versa.
 
     Safe in any thread and on any event loop; `batch` and `abatch` are both native. All ops of a
@@ -155,7 +153,7 @@ class CommonplaceStore(BaseStore):
     @property
     def memory(self) -> Memory:
         """The memory, which is opened now if it was not."""
-        return self._lazy.given or self._lazy.get()
+        return self._lazy.get()
 
     @classmethod
     def open(
@@ -236,38 +234,15 @@ class CommonplaceStore(BaseStore):
 
     # -- lifecycle -----------------------------------------------------------------------------
 
-    def setup(self) -> Count:
-        """Do nothing, as an open store is ready; may be awaited."""
-        return Count()
-
     def close(self) -> None:
         """Stop the sweeper and close the memory, unless it was given."""
         self._sweeper.stop(10.0)
-        close_opened(self._lazy)
+        super().close()
 
     async def aclose(self) -> None:
         """Close, as `close`."""
-        await asyncio.get_running_loop().run_in_executor(None, self._sweeper.stop, 10.0)
-        if self._lazy.given is None:
-            with contextlib.suppress(Exception):  # who used it got the error of opening
-                await (await self._lazy.aget()).aclose()
-            await asyncio.get_running_loop().run_in_executor(None, close_opened, self._lazy)
-
-    def __enter__(self) -> Self:
-        """Return self."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return self."""
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        """Close."""
-        await self.aclose()
+        await asyncio.to_thread(self._sweeper.stop, 10.0)
+        await super().aclose()
 
 
 def _check_threshold(threshold: Any, ranking: Ranking) -> None:
@@ -369,9 +344,7 @@ def _records(
     ids_of: dict[Scope, dict[str, None]] = {}
     for op in ops:
         if isinstance(op, kind):
-            ids = ids_of.setdefault(op.address.scope, {})
-            for record_id in op.address.record_ids:
-                ids[record_id] = None
+            ids_of.setdefault(op.address.scope, {}).update(dict.fromkeys(op.address.record_ids))
     found: dict[str, Any] = {}
     for scope, ids in ids_of.items():
         records = yield call(method, list(ids), scope)

@@ -49,7 +49,7 @@ from commonplace import (
     Record,
     Scope,
 )
-from commonplace.agents import SCOPE_FIELDS, check_list, check_name, is_sound, to_id
+from commonplace.agents import SCOPE_FIELDS, check_list, check_mapping, check_name, is_sound, to_id
 from commonplace.filters import FIELDS
 from commonplace.ports import altered
 
@@ -262,13 +262,7 @@ def to_plain(value: object) -> dict[str, Any]:
     Raises:
         InvalidRecordError: it is not a mapping of such values, or is nested deeper than 128.
     """
-    if not isinstance(value, Mapping):
-        raise InvalidRecordError(
-            field="value",
-            value=value,
-            reason="must be a mapping",
-            hint="Give a dict of JSON values.",
-        )
+    check_mapping("value", value, "{'text': '...'}")
     found: dict[str, Any] = _plain_json("value", value, 0)
     return found
 
@@ -450,7 +444,7 @@ def item_facts(
     try:
         for part, text in enumerate(shown):
             own = {**entry, "part": part} if part else {**entry}
-            own["told"] = _text_hash(text)
+            own["told"] = text_hash(text)
             fact_key = _fact_key(namespace, key, part) if part else address.fact_key
             given: dict[str, Any] = {"text": text, "key": fact_key}
             given |= {"metadata": {**fields_, ENTRY: own}}
@@ -479,11 +473,6 @@ def _fact_in(labels: Namespace) -> Fact:
     return Fact(text="{}", key="{}", namespace=labels)
 
 
-def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace in an item's metadata the hash of the text that stands for it."""
-    return {**metadata, ENTRY: {**metadata[ENTRY], "told": _text_hash(text)}}
-
-
 def _fact_key(namespace: Namespace, key: str, part: int) -> str:
     named = f"[{_encode_namespace(namespace)}, {_encode_text(key)}, {part}]"
     return hashlib.sha256(named.encode()).hexdigest()
@@ -492,7 +481,8 @@ def _fact_key(namespace: Namespace, key: str, part: int) -> str:
 _encode_namespace = lru_cache(4096)(json.dumps)
 
 
-def _text_hash(text: str) -> str:
+def text_hash(text: str) -> str:
+    """Return the hash by which an item knows the text that stands for it."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -576,7 +566,7 @@ def to_stored_item(record: Record | Excerpt, template: NamespaceTemplate) -> Sto
                 indexed=not entry.get("unindexed", False),
                 ttl=entry.get("ttl"),
                 updated_at=_EPOCH + entry["at"] * _MICROSECOND,
-                corrected=entry["told"] != _text_hash(record.text),
+                corrected=entry["told"] != text_hash(record.text),
             )
     except (KeyError, TypeError, ValueError, OverflowError):
         pass  # others may use our key for something else

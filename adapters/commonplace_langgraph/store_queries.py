@@ -23,7 +23,7 @@ from langgraph.store.base import (
 )
 
 from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
-from commonplace.agents import Plan, call, check_list
+from commonplace.agents import Plan, call, check_choice, check_integer, check_list
 
 from .store_items import (
     PLAIN_SCOPE,
@@ -124,8 +124,8 @@ def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
 def check_search(op: SearchOp, options: StoreOptions) -> ItemSearch:
     """Check a search; a `ValueError` if it cannot be carried out."""
     prefix = check_namespace(op.namespace_prefix)
-    _check_count("limit", op.limit)
-    _check_count("offset", op.offset)
+    check_integer("limit", op.limit, 0)
+    check_integer("offset", op.offset, 0)
     if op.query is not None and not isinstance(op.query, str):
         raise InvalidRecordError(field="query", value=op.query, reason="must be a string")
     matches, threshold, where = check_filter(op.filter)
@@ -147,10 +147,10 @@ def check_listing(op: ListNamespacesOp) -> NamespaceListing:
     """Check a listing of namespaces; a `ValueError` if it cannot be carried out."""
     conditions = [_condition_of(given) for given in op.match_conditions or ()]
     validate_op_namespace(op._replace(match_conditions=tuple(conditions)))
-    _check_count("limit", op.limit)
-    _check_count("offset", op.offset)
+    check_integer("limit", op.limit, 0)
+    check_integer("offset", op.offset, 0)
     if op.max_depth is not None:
-        _check_count("max_depth", op.max_depth, 1)
+        check_integer("max_depth", op.max_depth, 1)
     paths = [(condition.match_type, tuple(condition.path)) for condition in conditions]
     return NamespaceListing(paths, op.max_depth, op.offset, op.offset + op.limit)
 
@@ -163,21 +163,11 @@ def _condition_of(given: Any) -> MatchCondition:
             reason="must be a MatchCondition",
             hint="Give MatchCondition(match_type='prefix', path=('memories',)).",
         )
-    if given.match_type not in ("prefix", "suffix"):
-        raise InvalidRecordError(
-            field="match_type", value=given.match_type, reason="must be prefix or suffix"
-        )
+    check_choice("match_type", given.match_type, ("prefix", "suffix"))
     path: Any = given.path
     path = (path,) if isinstance(path, str) else path
     check_list("path", path, "labels")
     return given._replace(path=tuple(path))
-
-
-def _check_count(name: str, value: object, least: int = 0) -> None:
-    if type(value) is not int or value < least:
-        raise InvalidRecordError(
-            field=name, value=value, reason=f"must be a whole number of {least} or more"
-        )
 
 
 # -- search ------------------------------------------------------------------------------------
@@ -314,8 +304,9 @@ def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Na
     """List the namespaces of live items, each once, in their order."""
     if op.start == op.end:
         return []
-    prefixes = [_literal(path) for kind, path in op.conditions if kind == "prefix"]
-    prefix = max(prefixes, key=len, default=())
+    prefixes = [path for kind, path in op.conditions if kind == "prefix"]
+    literal = (path[: path.index("*")] if "*" in path else path for path in prefixes)
+    prefix = max(literal, key=len, default=())
     if options.template.shows_others(prefix):
         held = yield from _namespaces_of_user(prefix, options.template)
         found = sorted({namespace[: op.max_depth] for namespace in held if op.wants(namespace)})
@@ -374,10 +365,6 @@ def _namespaces_of_user(prefix: Namespace, template: NamespaceTemplate) -> Plan[
     return held
 
 
-def _literal(path: Namespace) -> Namespace:
-    return path[: path.index("*")] if "*" in path else path
-
-
 def _fits(namespace: Namespace, kind: str, path: Namespace) -> bool:
     if len(path) > len(namespace):
         return False
@@ -393,12 +380,11 @@ class _StoreFilterError(InvalidFilterError):
     """A filter that this language does not have; also a ValueError, as in every other store."""
 
     def __init__(self, part: object, reason: str) -> None:
-        self.part = part
-        ValueError.__init__(
-            self,
-            f"The filter part {part!r:.80} {reason}. There are {{'field': value}}, $eq $ne $gt "
-            "$gte $lt $lte $in $nin $exists under a field, and $or and $threshold beside fields.",
+        hint = (
+            "There are {'field': value}, $eq $ne $gt $gte $lt $lte $in $nin $exists under a field, "
+            "and $or and $threshold beside fields."
         )
+        super().__init__(part=part, reason=reason, hint=hint)
 
 
 def check_filter(

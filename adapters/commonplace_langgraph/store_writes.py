@@ -23,10 +23,10 @@ from .store_items import (
     StoreOptions,
     item_facts,
     storable_text,
+    text_hash,
     texts_of,
     to_plain,
     to_stored_item,
-    with_text_hash,
 )
 from .store_queries import IS_ITEM, scopes_of
 
@@ -187,13 +187,14 @@ def _later_end(ends: datetime | None, minutes: float | None, at: datetime) -> da
 
 
 def _revise(record: Record, fact: Fact) -> Revise:
+    entry = fact.metadata[ENTRY]
     # Who wrote the record reads its text, which the store shows as `content`.
-    content = json.loads(fact.metadata[ENTRY]["value"]).get("content")
+    content = json.loads(entry["value"]).get("content")
     text = (storable_text(content) if isinstance(content, str) else "") or fact.text
     return Revise(
         record=record,
         text=text,
-        metadata=with_text_hash(text, fact.metadata),
+        metadata={**fact.metadata, ENTRY: {**entry, "told": text_hash(text)}},
         namespace=fact.namespace,
         expires_at=fact.expires_at,
         unredacted=(ENTRY,),
@@ -256,15 +257,6 @@ def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
             if cursor is None:
                 break
     return count
-
-
-class Count(int):
-    """A number that may also be awaited, as the framework has async stores apart."""
-
-    def __await__(self) -> Generator[None, None, int]:
-        """Return the number at once."""
-        yield from ()
-        return int(self)
 
 
 def check_minutes(field: str, value: object) -> None:

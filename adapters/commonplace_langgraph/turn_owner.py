@@ -1,11 +1,12 @@
-"""Scope of a run: whose memory an agent uses.
+"""Scope of a run: whose memory an agent uses; and the opening and closing of that memory.
 
-It comes from the run's login, context or config, never from what a model says.
+The scope comes from the run's login, context or config, never from what a model says.
 """
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
@@ -279,13 +280,50 @@ class TemporaryMemory(LazyMemory):
         super().__init__(partial(Memory.open, self.folder.name, embedder=embedder))
 
 
-def close_opened(lazy: LazyMemory) -> None:
-    """Close a memory unless it was given open; delete the folder of one that is not kept."""
-    if lazy.given is None:
-        with contextlib.suppress(Exception):  # who used it got the error of opening
-            lazy.get().close()
-    if isinstance(lazy, TemporaryMemory):
-        lazy.folder.cleanup()
+class Count(int):
+    """A number that may also be awaited, as the framework has async stores apart."""
+
+    def __await__(self) -> Generator[None, None, int]:
+        """Return the number at once."""
+        yield from ()
+        return int(self)
+
+
+class OpenedMemory:
+    """What a store and a saver have in common: a memory, which they close if they opened it."""
+
+    _lazy: LazyMemory
+
+    def setup(self) -> Count:
+        """Do nothing, as nothing needs a setup; may be awaited."""
+        return Count()
+
+    def close(self) -> None:
+        """Close the memory, unless it was given open; delete the folder of `:memory:`."""
+        if self._lazy.given is None:
+            with contextlib.suppress(Exception):  # who used it got the error of opening
+                self._lazy.get().close()
+        if isinstance(self._lazy, TemporaryMemory):
+            self._lazy.folder.cleanup()
+
+    async def aclose(self) -> None:
+        """Close, as `close`."""
+        if self._lazy.given is None:
+            with contextlib.suppress(Exception):  # who used it got the error of opening
+                await (await self._lazy.aget()).aclose()
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
 
 
 def _read_id(name: str, source: IdSource, run: Run) -> object:
