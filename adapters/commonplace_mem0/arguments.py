@@ -28,7 +28,7 @@ from commonplace.agents import Unset, short_repr
 
 from .convert import expiry_of, parse_time, promoted_key, to_stored
 from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
-from .filters import CompiledFilter, compile_filter
+from .filters import compile_filter
 from .scope_ids import IDS, clean_id, to_scope
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
@@ -245,15 +245,12 @@ class ReadRequest:
     """
 
     scope: Scope
-    era: Era
     limit: int
     threshold: float
     rerank: bool
+    explain: bool
+    show_expired: bool
     filters: Mapping[str, Any]
-
-    def where(self, scope: Scope) -> CompiledFilter:
-        """Compile the filter for the records of a scope."""
-        return compile_filter(self.filters, scope)
 
 
 def read_request(
@@ -289,10 +286,11 @@ def read_request(
     compile_filter(rest, scope)  # a wrong one is refused before anything is opened
     return ReadRequest(
         scope=scope,
-        era=era,
         limit=_limit(limit, top_k, LIMITS[era]),
         threshold=_threshold(threshold, era),
         rerank=era == "v1" if rerank is None else rerank,
+        explain=bool(explain),
+        show_expired=show_expired,
         filters=rest,
     )
 

@@ -92,13 +92,7 @@ class AsyncMem0Memory(AwaitedBase):
             explain=explain,
             show_expired=show_expired,
         )
-        plan = operations.search(
-            self._settings,
-            clean_query(query),
-            request,
-            explain=bool(explain),
-            show_expired=show_expired,
-        )
+        plan = operations.search(self._settings, clean_query(query), request)
         return await self._run(counted(self._health, request, plan))
 
     async def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
@@ -120,18 +114,16 @@ class AsyncMem0Memory(AwaitedBase):
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer is for the next page."""
         refuse_unknown("get_all", unknown)
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         request = read_request(
             "get_all",
-            ids,
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
             filters,
             compat=self._settings.compat,
             limit=limit,
             top_k=top_k,
             show_expired=show_expired,
         )
-        plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
-        return await self._run(plan)
+        return await self._run(operations.get_all(self._settings, request, cursor))
 
     async def update(
         self,

@@ -10,8 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
 from commonplace import Settings, StoreUnavailableError
 from commonplace.agents import (
@@ -36,7 +35,6 @@ from .config import (
     Mem0Location,
     Mem0Settings,
     UnknownKeys,
-    check_compat,
     find_location,
     read_config,
     read_section,
@@ -111,7 +109,8 @@ class Mem0Base:
             DependencyError: a provider needs a package that is not installed.
             ValidationError, ClosedError: `core` is no open memory, or `on_event` no function.
         """
-        check_compat(compat)
+        if compat not in get_args(Compat):
+            raise ConfigurationError.of("compat", compat, "must be 'auto', 'v1' or 'v2'.")
         unknown = UnknownKeys()
         read = read_config(config, unknown)
         if core is not None and (read.vector_store or read.embedder or read.llm):
@@ -290,10 +289,7 @@ class BlockingBase(Mem0Base):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_error: object) -> None:
         self._close()
 
 
@@ -327,10 +323,7 @@ class AwaitedBase(Mem0Base):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    async def __aexit__(self, *_error: object) -> None:
         self._is_closed = True
         memory = await asyncio.to_thread(self._release)
         if memory is not None:

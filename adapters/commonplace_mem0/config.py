@@ -10,7 +10,7 @@ import ipaddress
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from os import PathLike
@@ -233,12 +233,6 @@ def read_section(name: str, given: object) -> ConfigSection | None:
     return ConfigSection(provider=provider, values=inner, extra=extra)
 
 
-def check_compat(compat: object) -> None:
-    """Refuse any value but the three."""
-    if compat not in ("auto", "v1", "v2"):
-        raise ConfigurationError.of("compat", compat, "must be 'auto', 'v1' or 'v2'.")
-
-
 def _values(given: object) -> dict[str, Any] | None:
     """Read what a dict or a plain object has that is not None; None for a model."""
     if isinstance(given, Mapping):
@@ -299,11 +293,7 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
             "`commonplace import mem0`.",
         )
     values = dict(given.values)
-    if wrong := sorted(set(values) - set(_QDRANT)):
-        raise ConfigurationError(
-            f"vector_store.config has unknown keys {short_repr(wrong)}. "
-            f"There are: {', '.join(_QDRANT)}."
-        )
+    _refuse_unknown("vector_store", values, _QDRANT)
     if values.get("path") == str(Path(tempfile.gettempdir()) / "qdrant"):
         del values["path"]  # mem0's own default
     size = {"dimensions": values.get("embedding_model_dims")}
@@ -365,11 +355,7 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
     values = given.values
     if not values and Settings.from_env().graph:
         return None
-    if wrong := sorted(set(values) - set(_NEO4J)):
-        raise ConfigurationError(
-            f"graph_store.config has unknown keys {short_repr(wrong)}. "
-            f"There are: {', '.join(_NEO4J)}."
-        )
+    _refuse_unknown("graph_store", values, _NEO4J)
     if values.get("base_label"):
         unknown.add("graph_store.config", ["base_label (our labels are always set)"])
     if ("username" in values) != ("password" in values):
@@ -389,6 +375,13 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
         database = f"/{_quoted('graph_store.config.database', values['database'])}"
     options = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{user}{at}{host}{database or parts.path}{options}"
+
+
+def _refuse_unknown(section: str, values: Mapping[str, Any], known: Sequence[str]) -> None:
+    if wrong := sorted(set(values) - set(known)):
+        raise ConfigurationError(
+            f"{section}.config has unknown keys {short_repr(wrong)}. There are: {', '.join(known)}."
+        )
 
 
 def split_url(field: str, url: object, hint: str) -> SplitResult:

@@ -106,13 +106,7 @@ class Mem0Memory(BlockingBase):
             explain=explain,
             show_expired=show_expired,
         )
-        plan = operations.search(
-            self._settings,
-            clean_query(query),
-            request,
-            explain=bool(explain),
-            show_expired=show_expired,
-        )
+        plan = operations.search(self._settings, clean_query(query), request)
         return self._run(counted(self._health, request, plan))
 
     def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
@@ -134,18 +128,16 @@ class Mem0Memory(BlockingBase):
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer is for the next page."""
         refuse_unknown("get_all", unknown)
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         request = read_request(
             "get_all",
-            ids,
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
             filters,
             compat=self._settings.compat,
             limit=limit,
             top_k=top_k,
             show_expired=show_expired,
         )
-        plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
-        return self._run(plan)
+        return self._run(operations.get_all(self._settings, request, cursor))
 
     def update(
         self,

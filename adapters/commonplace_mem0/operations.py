@@ -59,6 +59,7 @@ from .exceptions import (
     VectorStoreError,
     as_mem0,
 )
+from .filters import compile_filter
 from .models import ModelFunction, as_model, logger, procedure_text, rerank
 
 UPDATED = {"message": "Memory updated successfully!"}
@@ -279,9 +280,7 @@ def _superseded(scope: Scope, ids: Sequence[str]) -> Plan[dict[str, str]]:
 # -- search, get, get_all, history --------------------------------------------------------------
 
 
-def search(
-    settings: Mem0Settings, query: str, request: ReadRequest, *, explain: bool, show_expired: bool
-) -> Plan[Any]:
+def search(settings: Mem0Settings, query: str, request: ReadRequest) -> Plan[Any]:
     """Find memories that answer a query, best first.
 
     The order is the core's, which puts answers before repeats and questions, and what holds now
@@ -293,8 +292,8 @@ def search(
     options = {
         "top_k": min(request.limit, _MAX_MATCHES),
         "threshold": request.threshold,
-        "include_superseded": show_expired,
-        "include_expired": show_expired,
+        "include_superseded": request.show_expired,
+        "include_expired": request.show_expired,
     }
     text = shorten(query.replace("\x00", " "))
     scopes = (yield from _scopes(settings, request.scope)) if request.limit else []
@@ -306,7 +305,7 @@ def search(
     if len(found) > 1:
         matches.sort(key=lambda match: -match.score)
     items = [
-        to_search_item(match, threshold=request.threshold, explain=explain)
+        to_search_item(match, threshold=request.threshold, explain=request.explain)
         for match in _newest_first(matches[: request.limit])
     ]
     if not items:
@@ -330,9 +329,7 @@ def _newest_first(matches: Sequence[Match]) -> list[Match]:
     return [replace(match, score=score) for match, score in zip(ordered, scores, strict=True)]
 
 
-def get_all(
-    settings: Mem0Settings, request: ReadRequest, *, show_expired: bool, cursor: str | None
-) -> Plan[Any]:
+def get_all(settings: Mem0Settings, request: ReadRequest, cursor: str | None) -> Plan[Any]:
     """List memories, newest first; the answer has a `cursor` if there are more.
 
     Memories of several users are listed user by user.
@@ -358,8 +355,8 @@ def get_all(
             where=where,
             limit=min(_PAGE, request.limit - len(items)),
             cursor=more or None,
-            include_superseded=show_expired,
-            include_expired=show_expired,
+            include_superseded=request.show_expired,
+            include_expired=request.show_expired,
         )
         items += map(to_item, page.records)
         more = page.cursor or ""
@@ -379,7 +376,7 @@ def _filtered(
     scopes: Sequence[Scope], request: ReadRequest
 ) -> list[tuple[Scope, Mapping[str, Any] | None]]:
     """Pair the scopes with their filters, without those that can have no match."""
-    pairs = [(scope, request.where(scope)) for scope in scopes]
+    pairs = [(scope, compile_filter(request.filters, scope)) for scope in scopes]
     return [
         (scope, None if isinstance(where, bool) else where)
         for scope, where in pairs
