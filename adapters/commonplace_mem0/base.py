@@ -5,10 +5,10 @@ dimensions of a model may have to be measured.
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
@@ -34,10 +34,10 @@ from .arguments import Compat
 from .config import (
     Mem0Location,
     Mem0Settings,
-    UnknownKeys,
     find_location,
     read_config,
     read_section,
+    report_unknown,
 )
 from .exceptions import ClosedError, ConfigurationError, as_mem0
 from .models import (
@@ -50,7 +50,6 @@ from .models import (
     to_model,
     to_reranker,
 )
-from .operations import ModelCall
 
 if TYPE_CHECKING:  # it loads the engines
     from commonplace import Memory
@@ -111,7 +110,7 @@ class Mem0Base:
         """
         if compat not in get_args(Compat):
             raise ConfigurationError.of("compat", compat, "must be 'auto', 'v1' or 'v2'.")
-        unknown = UnknownKeys()
+        unknown: list[str] = []
         read = read_config(config, unknown)
         if core is not None and (read.vector_store or read.embedder or read.llm):
             raise ConfigurationError(
@@ -142,7 +141,7 @@ class Mem0Base:
             has_core=core is not None,
             reranker=to_reranker(read_section("reranker", read.reranker)),
         )
-        unknown.report(strict=read.strict)
+        report_unknown(unknown, strict=read.strict)
         self._is_closed = False
         self._lazy = LazyMemory(self._open if core is None else core)
         with as_mem0(self._lazy):
@@ -275,8 +274,8 @@ class BlockingBase(Mem0Base):
         """Run a plan; its first call of the core opens the memory."""
 
         def perform(step: Any) -> Any:
-            if isinstance(step, ModelCall):
-                return step.function(*step.args)  # an asynchronous model was refused
+            if isinstance(step, partial):
+                return step()  # an asynchronous model was refused
             return on(self.core)(step)
 
         with as_mem0(self._lazy):
@@ -302,12 +301,10 @@ class AwaitedBase(Mem0Base):
         """Run a plan; a blocking model runs in a thread."""
 
         async def perform(step: Any) -> Any:
-            if not isinstance(step, ModelCall):
-                self._check_open()
-                return await aon(await self._lazy.aget())(step)
-            if inspect.iscoroutinefunction(step.function):
-                return await step.function(*step.args)
-            return await asyncio.to_thread(step.function, *step.args)
+            if isinstance(step, partial):
+                return await (step() if is_async(step.func) else asyncio.to_thread(step))
+            self._check_open()
+            return await aon(await self._lazy.aget())(step)
 
         with as_mem0(self._lazy):
             return await arun_plan(plan, perform)

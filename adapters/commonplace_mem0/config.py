@@ -10,7 +10,7 @@ import ipaddress
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from os import PathLike
@@ -113,26 +113,6 @@ class ConfigSection:
     model: Any = None
 
 
-class UnknownKeys:
-    """Collects keys that have no effect, to report them once."""
-
-    def __init__(self) -> None:
-        self._keys: list[str] = []
-
-    def add(self, section: str, names: Iterable[str]) -> None:
-        """Collect these keys of a section."""
-        self._keys += [f"{section}.{name}" if section else name for name in names]
-
-    def report(self, *, strict: bool) -> None:
-        """Log all of them in one warning, or refuse them if the configuration is strict."""
-        if not self._keys:
-            return
-        message = f"These configuration keys have no effect here: {', '.join(self._keys)}."
-        if strict:
-            raise ConfigurationError(f"{message} Leave them out, or leave out `strict`.")
-        logger.warning(message)
-
-
 @dataclass(slots=True, kw_only=True)
 class Mem0Settings:
     """Settings that the methods of a memory need, read from its configuration.
@@ -172,8 +152,21 @@ class Mem0Settings:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
-    """Read a configuration of any kind; None is all defaults."""
+def report_unknown(keys: Sequence[str], *, strict: bool) -> None:
+    """Log keys without an effect in one warning, or refuse them if the configuration is strict."""
+    if keys:
+        message = f"These configuration keys have no effect here: {', '.join(keys)}."
+        if strict:
+            raise ConfigurationError(f"{message} Leave them out, or leave out `strict`.")
+        logger.warning(message)
+
+
+def read_config(given: object, unknown: list[str]) -> MemoryConfig:
+    """Read a configuration of any kind; None is all defaults.
+
+    Args:
+        unknown: is given the keys that have no effect, here and below.
+    """
     if given is None:
         return MemoryConfig()
     if isinstance(given, MemoryConfig):
@@ -199,7 +192,7 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
             "give url instead of path; or open the memory yourself: "
             "Memory(core=commonplace.Memory.open(...))."
         )
-    unknown.add("", [name for name in values if name not in known])
+    unknown += [name for name in values if name not in known]
     found = {name: value for name, value in values.items() if name in known and value is not None}
     for name, value in found.items():
         wanted = _TYPES.get(name, object)
@@ -268,13 +261,13 @@ class Mem0Location:
 
 
 def find_location(
-    vector: ConfigSection | None, graph: ConfigSection | None, unknown: UnknownKeys
+    vector: ConfigSection | None, graph: ConfigSection | None, unknown: list[str]
 ) -> Mem0Location:
     """Find the location that the sections of the stores name."""
     return Mem0Location(**_vector_location(vector, unknown), graph=_graph_url(graph, unknown))
 
 
-def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[str, Any]:
+def _vector_location(given: ConfigSection | None, unknown: list[str]) -> dict[str, Any]:
     if given is None:
         return {}
     if given.provider in _FOLDERS:
@@ -282,8 +275,8 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
         if path is None:
             raise ConfigurationError(f"vector_store {given.provider!r} needs a path here.")
         rest = [name for name in given.values if name not in ("path", "collection_name")]
-        unknown.add("vector_store.config", rest)
-        unknown.add("vector_store", [f"provider={given.provider} (our engine is used in {path})"])
+        unknown += [f"vector_store.config.{name}" for name in rest]
+        unknown.append(f"vector_store.provider={given.provider} (our engine is used in {path})")
         return {"path": _folder(given.values)}
     if given.provider != "qdrant":
         raise ConfigurationError.of(
@@ -301,7 +294,7 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
         return {"vectors": _client_url(values["client"], values), **size}
     if "host" in values or "url" in values:
         unused = [name for name in ("on_disk", "path") if name in values]
-        unknown.add("vector_store.config", unused)
+        unknown += [f"vector_store.config.{name}" for name in unused]
         return {"vectors": _server_url(values), **size}
     if "api_key" in values:
         raise ConfigurationError("vector_store.config has an api_key and no host or url. Give one.")
@@ -338,16 +331,16 @@ def _client_url(client: Any, values: Mapping[str, Any]) -> str:
     return _server_url({**values, "host": host, "port": port, "https": https, "api_key": key})
 
 
-def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
+def _graph_url(given: ConfigSection | None, unknown: list[str]) -> str | None:
     if given is None:
         return None
     known = ("llm", "custom_prompt")
-    unknown.add("graph_store", [name for name in given.extra if name not in known])
+    unknown += [f"graph_store.{name}" for name in given.extra if name not in known]
     if given.provider == "embedded":
-        unknown.add("graph_store.config", given.values)
+        unknown += [f"graph_store.config.{name}" for name in given.values]
         return None
     if given.provider == "kuzu":
-        unknown.add("graph_store", ["provider=kuzu (its file is not read; ours is embedded)"])
+        unknown.append("graph_store.provider=kuzu (its file is not read; ours is embedded)")
         return None
     if given.provider != "neo4j":
         reason = "is not supported. Use 'neo4j' or 'embedded'."
@@ -357,7 +350,7 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
         return None
     _refuse_unknown("graph_store", values, _NEO4J)
     if values.get("base_label"):
-        unknown.add("graph_store.config", ["base_label (our labels are always set)"])
+        unknown.append("graph_store.config.base_label (our labels are always set)")
     if ("username" in values) != ("password" in values):
         raise ConfigurationError("graph_store.config has one of username and password. Give both.")
     parts = split_url(

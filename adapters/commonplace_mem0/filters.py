@@ -134,17 +134,11 @@ def _field(key: str) -> str:
 
 
 def _all(parts: Sequence[CompiledFilter]) -> CompiledFilter:
-    rest = [part for part in parts if part is not True]
-    if any(part is False for part in rest):
-        return False
-    return _grouped("AND", rest) if rest else True
+    return _combined("AND", parts, decisive=False)
 
 
 def _any(parts: Sequence[CompiledFilter]) -> CompiledFilter:
-    rest = [part for part in parts if part is not False]
-    if any(part is True for part in rest):
-        return True
-    return _grouped("OR", rest) if rest else False
+    return _combined("OR", parts, decisive=True)
 
 
 def _none(parts: Sequence[CompiledFilter]) -> CompiledFilter:
@@ -152,5 +146,10 @@ def _none(parts: Sequence[CompiledFilter]) -> CompiledFilter:
     return (not found) if isinstance(found, bool) else {"NOT": [found]}
 
 
-def _grouped(combine: str, parts: Sequence[CompiledFilter]) -> CompiledFilter:
-    return parts[0] if len(parts) == 1 else {combine: list(parts)}
+def _combined(combine: str, parts: Sequence[CompiledFilter], *, decisive: bool) -> CompiledFilter:
+    if any(part is decisive for part in parts):
+        return decisive
+    rest = [part for part in parts if not isinstance(part, bool)]
+    if not rest:
+        return not decisive
+    return rest[0] if len(rest) == 1 else {combine: rest}

@@ -156,16 +156,13 @@ def import_mem0(
         ownerless=tuple(sorted(deleted)),
     )
 
-    def show(done: int) -> None:
-        if progress is not None:
-            progress(done, len(records))
-
+    show = progress or (lambda _done, _total: None)
     if dry_run:
         known = len(find_existing(memory, records))
-        show(len(records))
+        show(len(records), len(records))
         return replace(report, added=len(records) - known, known=known)
     # Known ones too: an interruption may have left them out of the index.
-    done = import_records(memory, records, progress=show)
+    done = import_records(memory, records, progress=lambda count: show(count, len(records)))
     refused = report.refused + done.refused
     return replace(report, added=done.added, known=done.existing, refused=refused)
 
@@ -198,12 +195,8 @@ def convert_points(
 def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> ImportedRecord:
     payload = point.payload
     scope = to_scope(payload)
-    created = (
-        _time_or_none(payload.get("created_at"))
-        or _time_or_none(payload.get("updated_at"))
-        or datetime.now(UTC)
-    )
-    updated = max(created, _time_or_none(payload.get("updated_at")) or created)
+    changed = _time_or_none(payload.get("updated_at"))
+    created = _time_or_none(payload.get("created_at")) or changed or datetime.now(UTC)
     left_out = (*_DROPPED, *_PROMOTED)
     metadata = {name: value for name, value in payload.items() if name not in left_out}
     stored = to_stored(metadata, scope=scope)
@@ -218,7 +211,7 @@ def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> Im
         metadata=stored,
         origin="import",
         created_at=created,
-        updated_at=updated,
+        updated_at=max(created, changed or created),
         occurred_at=created,
         expires_at=expiry_of(parse_date(payload.get("expiration_date"))),
     )

@@ -25,7 +25,7 @@ from commonplace.agents import short_repr, with_schema
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.ports import Embedder
 
-from .config import ConfigSection, UnknownKeys, split_url
+from .config import ConfigSection, split_url
 from .exceptions import ConfigurationError, DependencyError
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
@@ -127,7 +127,7 @@ class AsyncMem0ChatModel(_ExchangeableModel):
         return reply_text(reply)
 
 
-def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction | None:
+def to_model(given: ConfigSection | None, unknown: list[str]) -> ModelFunction | None:
     """Make the configured language model; None for none."""
     if given is None:
         return None
@@ -201,7 +201,7 @@ def _model_threads() -> ThreadPoolExecutor:
 # -- servers with OpenAI's interface ------------------------------------------------------------
 
 
-def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys) -> ModelFunction:
+def _openai_model(provider: str, values: Mapping[str, Any], unknown: list[str]) -> ModelFunction:
     _check_keys("llm", values, _LLM_KEYS, unknown)
     name = values.get("model")
     if name is None and not values.get("models"):
@@ -219,7 +219,7 @@ def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys
 
 
 def _openai_embedder(
-    provider: str, values: Mapping[str, Any], wanted: int | None, unknown: UnknownKeys
+    provider: str, values: Mapping[str, Any], wanted: int | None, unknown: list[str]
 ) -> "Mem0Embedder":
     _check_keys("embedder", values, _EMBEDDER_KEYS, unknown)
     name = values.get("model") or _default_model("embedder", provider, _DEFAULT_EMBEDDERS)
@@ -231,10 +231,10 @@ def _openai_embedder(
 
 
 def _check_keys(
-    section: str, values: Mapping[str, Any], known: Sequence[str], unknown: UnknownKeys
+    section: str, values: Mapping[str, Any], known: Sequence[str], unknown: list[str]
 ) -> None:
     urls = [key for key in values if key.endswith("base_url")]
-    unknown.add(f"{section}.config", [key for key in values if key not in (*known, *urls)])
+    unknown += [f"{section}.config.{key}" for key in values if key not in (*known, *urls)]
     for key in (*urls, "http_client_proxies"):
         if values.get(key):
             split_url(f"{section}.config.{key}", values[key], "http://localhost:11434/v1.")
@@ -319,7 +319,7 @@ class Mem0Embedder:
         return self._vectors(texts, purpose)
 
 
-def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder | None:
+def to_embedder(given: ConfigSection | None, unknown: list[str]) -> Embedder | None:
     """Make the configured embedder; None for the one that ships with the core."""
     if given is None:
         return None
@@ -327,7 +327,7 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
     if given.model is not None:
         return _as_embedder(given.model, None)
     if provider == "commonplace":
-        unknown.add("embedder.config", [key for key in values if key != "model"])
+        unknown += [f"embedder.config.{key}" for key in values if key != "model"]
         return None
     wanted = values.get("embedding_dims")
     if wanted is not None and (type(wanted) is not int or wanted < 1):

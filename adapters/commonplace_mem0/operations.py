@@ -1,14 +1,16 @@
 """Operations of mem0's classes as sans-IO plans, each written once for both classes.
 
-A plan yields calls of the core and of models; `base` makes them on a thread, or awaits them.
+A plan yields calls of the core, and those of models as `partial`s of a function or a coroutine
+function; `base` makes them on a thread, or awaits them.
 
 For an agent or a run without a user, mem0 reads and deletes every user's memories with it. Here
 that needs a `compat`; otherwise such a call acts on memories of no user, and a warning says so.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -80,14 +82,6 @@ You keep the records of an agent's work. Write down how this task went so that a
 go on: the goal, each step in order with what was done and what came of it word by word where it
 matters, what failed, and where things stand. Answer with the text only."""
 _PROCEDURE_REQUEST = "Write the record of the conversation above."
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """A call of a model, which is a function or a coroutine function."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +210,7 @@ def _add_procedure(
     said = [f"{message.chat_role}: {message.text}" for message in request.messages]
     user = "\n".join([*said, _PROCEDURE_REQUEST])
     try:
-        reply = yield ModelCall(model, (request.prompt or _PROCEDURE_PROMPT, user))
+        reply = yield partial(model, request.prompt or _PROCEDURE_PROMPT, user)
     except CommonplaceError:
         raise
     except Exception as error:
@@ -311,7 +305,7 @@ def search(settings: Mem0Settings, query: str, request: ReadRequest) -> Plan[Any
     if not items:
         _warn_of_users(settings, request.scope)
     if request.rerank and settings.reranker is not None and items:
-        items = yield ModelCall(rerank, (settings.reranker, query, items, request.limit))
+        items = yield partial(rerank, settings.reranker, query, items, request.limit)
     answer: dict[str, Any] = {"results": items}
     if settings.shows_relations:
         ids = [item["id"] for item in items]
