@@ -13,33 +13,24 @@ from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
-from ..errors import (
-    InvalidRecordError,
-    InvalidScopeError,
-    RecordNotFoundError,
-)
+from ..errors import InvalidRecordError, InvalidScopeError, RecordNotFoundError
 from ..events import EventName, MemoryEvent, OnEvent
 from ..retrieval.forget_requests import split_forget_requests
-from ..sans_io import Plan, aon, arun_plan, on, run_plan
-from ..types import Match, Message, Scope, WriteResult, now
+from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
+from ..types import Match, Message, Record, Scope, WriteResult, now
 from ..validation import check_function
 from .framework_values import is_visible
-from .health import (
-    MISCONFIGURED,
-    MemoryCounters,
-    MemoryHealth,
-    WarnOnce,
-)
+from .health import MISCONFIGURED, MemoryCounters, MemoryHealth, WarnOnce
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import ShownRecords
 from .note_log import NoteLog
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .recall import Conversation, Rule, covered_turns, recall, shorten
 from .retraction import retract
-from .tool_calls import run_tool
+from .tool_calls import ToolAnswer, run_tool
 from .turns import (
     Accepted,
     InTime,
@@ -59,6 +50,19 @@ _TURNS = 200  # among which are those that a summary stands for
 _HANDLED = 1_000  # requests to forget that are not carried out twice
 _REPLAYED = timedelta(hours=1)  # a turn said earlier is history that is written again
 _MISTAKES = (InvalidRecordError, InvalidScopeError, RecordNotFoundError)  # of a model's call
+
+
+class _TimedCalls(NamedTuple):
+    """Calls of the memory, or of one of its sessions, with a time limit for all of them."""
+
+    seconds: float
+    name: str
+    plan: Plan[Any]
+    session: Scope | None = None
+
+
+def _only(step: Call) -> Plan[Any]:
+    return (yield step)
 
 
 class AgentMemory:
@@ -160,30 +164,26 @@ class AgentMemory:
         Args:
             held: the running conversation, which is not repeated.
         """
-        start, seconds = time.monotonic(), self._recall_seconds()
-        plan, log = self._plan_recall(scope, query, held)
-        try:
-            found = call_within(seconds, "recall", lambda: self._run(plan))
-        except Exception as error:
-            self._recall_failed("recall", scope, start, error)
-            return []
-        self._recalled("recall", scope, start, len(found))
-        log(found)
-        return found
+        return run_plan(self._recalling(scope, query, held), self._perform)
 
     async def arecall(
         self, scope: Scope, query: str, held: Conversation | None = None
     ) -> list[Match]:
         """Recall for a turn, as `recall`."""
-        start, seconds = time.monotonic(), self._recall_seconds()
-        plan, log = self._plan_recall(scope, query, held)
+        return await arun_plan(self._recalling(scope, query, held), self._aperform)
+
+    def _recalling(self, scope: Scope, query: str, held: Conversation | None) -> Plan[list[Match]]:
+        start, at = time.monotonic(), now()
+        left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
+        plan = recall(scope, query, self.policy, held, left_out)
         try:
-            found = await await_within(seconds, "recall", self._arun(plan))
+            found: list[Match] = yield _TimedCalls(self._recall_seconds(), "recall", plan)
         except Exception as error:
             self._recall_failed("recall", scope, start, error)
             return []
         self._recalled("recall", scope, start, len(found))
-        log(found)
+        if self._note_log is not None:
+            self._note_log.add(at, scope, query, left_out or (), found)
         return found
 
     def accept(
@@ -221,9 +221,7 @@ class AgentMemory:
                 with contextlib.suppress(Exception):  # it was not accepted
                     self.lazy.get().delete(record_id, scope, wait=False)
 
-        done = start_call("write", delete)
-        self.lazy.accepting.add(done)
-        done.add_done_callback(self.lazy.accepting.discard)
+        self.lazy.keep(start_call("write", delete))
 
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said: accept it, then wait as the policy says.
@@ -273,9 +271,7 @@ class AgentMemory:
         write = self._new_write(messages, scope)
         if write is not None:
             add = partial(self._add, write, False)
-            done = start_call("write", partial(write.run, add))
-            self.lazy.accepting.add(done)
-            done.add_done_callback(self.lazy.accepting.discard)
+            done = self.lazy.keep(start_call("write", partial(write.run, add)))
             if self.lazy.opened is not None:
                 wait([done], _ACCEPT_SECONDS)
 
@@ -289,45 +285,31 @@ class AgentMemory:
         Args:
             held: the conversation beside the summary; None for nothing.
         """
-        if not self._is_new_summary(text, scope):
-            return
-        start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
-        try:
-            session = call_within(seconds, "summary", lambda: self.lazy.get().session(scope))
-            turns = call_within(seconds, "summary", lambda: session.messages(limit=_TURNS))
-            covers = covered_turns(turns, held)
-            call_within(seconds, "summary", lambda: session.summarize(text, covers))
-        except Exception as error:
-            self._summarized(scope, start, error)
-        else:
-            self._summarized(scope, start)
+        run_plan(self._summarizing(text, scope, held), self._perform)
 
     async def asummarize(self, text: str, scope: Scope, held: Conversation | None = None) -> None:
         """Keep what a framework wrote as the summary of its session, as `summarize`."""
-        if not self._is_new_summary(text, scope):
-            return
-        start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
-        try:
-            session = (await await_within(seconds, "summary", self.lazy.aget())).session(scope)
-            turns = await await_within(seconds, "summary", session.amessages(limit=_TURNS))
-            covers = covered_turns(turns, held)
-            await await_within(seconds, "summary", session.asummarize(text, covers))
-        except Exception as error:
-            self._summarized(scope, start, error)
-        else:
-            self._summarized(scope, start)
+        await arun_plan(self._summarizing(text, scope, held), self._aperform)
 
-    def _is_new_summary(self, text: str, scope: Scope) -> bool:
+    def _summarizing(self, text: str, scope: Scope, held: Conversation | None) -> Plan[None]:
         if scope.session_id is None or not self.policy.is_static or not is_visible(text):
-            return False
-        is_new = self._summaries.setdefault(scope.key, "") != text
+            return
+        last = self._summaries.setdefault(scope.key, "")
         self._summaries[scope.key] = text
-        return is_new
-
-    def _summarized(self, scope: Scope, start: float, error: Exception | None = None) -> None:
-        if error is not None:
+        if text == last:
+            return
+        start, seconds = time.monotonic(), self._write_seconds()
+        try:
+            turns = yield _TimedCalls(
+                seconds, "summary", _only(call("messages", limit=_TURNS)), scope
+            )
+            keep = call("summarize", shorten(text, _SUMMARY), covered_turns(turns, held))
+            yield _TimedCalls(seconds, "summary", _only(keep), scope)
+        except Exception as error:
             self._summaries[scope.key] = ""  # the next turn tries again
-        self.report("failed" if error else "written", "summary", scope, start, 1, error)
+            self.report("failed", "summary", scope, start, 1, error)
+        else:
+            self.report("written", "summary", scope, start, 1)
 
     async def wait_for_writes(self, timeout: float) -> None:
         """Wait for the writes of the running loop and those of `write_later` until accepted.
@@ -378,16 +360,7 @@ class AgentMemory:
             MemoryTimeoutError: a search takes longer than `policy.recall_timeout`, or a change is
                 not done in 10 seconds.
         """
-        start = time.monotonic()
-        shown = ShownRecords() if shown is None else shown
-        plan = run_tool(name, arguments, scope, self.policy, shown)
-        try:
-            answer = call_within(self._tool_seconds(name), name, lambda: self._run(plan))
-        except Exception as error:
-            self._tool_failed(name, scope, start, error)
-            raise
-        self._tool_done(name, scope, start, answer.count)
-        return answer.text
+        return run_plan(self._calling_tool(name, arguments, scope, shown), self._perform)
 
     async def acall_tool(
         self,
@@ -397,15 +370,30 @@ class AgentMemory:
         shown: ShownRecords | None = None,
     ) -> str:
         """Carry out a tool that a model calls, as `call_tool`."""
-        start = time.monotonic()
+        plan = self._calling_tool(name, arguments, scope, shown)
+        return await arun_plan(plan, self._aperform)
+
+    def _calling_tool(
+        self, name: str, arguments: Mapping[str, Any], scope: Scope, shown: ShownRecords | None
+    ) -> Plan[str]:
+        start, is_search = time.monotonic(), name == "search_memory"
         shown = ShownRecords() if shown is None else shown
         plan = run_tool(name, arguments, scope, self.policy, shown)
         try:
-            answer = await await_within(self._tool_seconds(name), name, self._arun(plan))
-        except Exception as error:
-            self._tool_failed(name, scope, start, error)
+            answer: ToolAnswer = yield _TimedCalls(self._tool_seconds(name), name, plan)
+        except _MISTAKES:
             raise
-        self._tool_done(name, scope, start, answer.count)
+        except Exception as error:
+            if is_search:
+                self._recall_failed(name, scope, start, error)
+            else:
+                late = isinstance(error, TimeoutError)
+                self.report("late" if late else "failed", name, scope, start, 1, error)
+            raise
+        if is_search:
+            self._recalled(name, scope, start, answer.count)
+        else:
+            self.report("written", name, scope, start, answer.count)
         return answer.text
 
     # -- wiring --------------------------------------------------------------------------------
@@ -416,15 +404,21 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _plan_recall(
-        self, scope: Scope, query: str, held: Conversation | None
-    ) -> tuple[Plan[list[Match]], Callable[[list[Match]], object]]:
-        """Plan a recall; what it finds is given to the second function."""
-        if self._note_log is None:
-            return recall(scope, query, self.policy, held), lambda _: None
-        left_out: list[tuple[Match, Rule]] = []
-        plan = recall(scope, query, self.policy, held, left_out)
-        return plan, partial(self._note_log.add, now(), scope, query, left_out)
+    def _perform(self, step: "_TimedCalls") -> Any:
+        def perform() -> Any:
+            memory = self.lazy.get()
+            where = memory if step.session is None else memory.session(step.session)
+            return run_plan(step.plan, on(where))
+
+        return call_within(step.seconds, step.name, perform)
+
+    async def _aperform(self, step: "_TimedCalls") -> Any:
+        async def perform() -> Any:
+            memory = await self.lazy.aget()
+            where = memory if step.session is None else memory.session(step.session)
+            return await arun_plan(step.plan, aon(where))
+
+        return await await_within(step.seconds, step.name, perform())
 
     def _new_write(self, messages: Sequence[Message], scope: Scope) -> TurnWrite | None:
         count, named = len(self._stated(messages, scope)), self._requests(messages, scope)
@@ -449,8 +443,7 @@ class AgentMemory:
         new = self.lazy.turns.begin(messages, ids, done)
         if not new:
             return None
-        self.lazy.accepting.add(done)
-        done.add_done_callback(self.lazy.accepting.discard)
+        self.lazy.keep(done)
         start_call("write", partial(self._accept_now, new, scope, done))
         return done
 
@@ -520,27 +513,27 @@ class AgentMemory:
             messages: of the turn, which are not meant.
             before: only what was stored earlier is meant.
         """
-        start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
-        plan = retract(scope, named, self.policy, before, self._ids(messages, scope))
-        try:
-            gone = call_within(seconds, "forget", lambda: self._run(plan))
-        except Exception as error:
-            self._retracted(scope, start, 0, error)
-        else:
-            self._retracted(scope, start, len(gone))
+        run_plan(self._retracting(named, messages, scope, before), self._perform)
 
     async def aretract(
         self, named: Sequence[str], messages: Sequence[Message], scope: Scope, before: datetime
     ) -> None:
         """Delete the memories that requests to forget clearly mean, as `retract`."""
+        await arun_plan(self._retracting(named, messages, scope, before), self._aperform)
+
+    def _retracting(
+        self, named: Sequence[str], messages: Sequence[Message], scope: Scope, before: datetime
+    ) -> Plan[None]:
         start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
         plan = retract(scope, named, self.policy, before, self._ids(messages, scope))
         try:
-            gone = await await_within(seconds, "forget", self._arun(plan))
+            gone: list[Record] = yield _TimedCalls(seconds, "forget", plan)
         except Exception as error:
-            self._retracted(scope, start, 0, error)
+            late = isinstance(error, TimeoutError)
+            self.report("timed_out" if late else "failed", "forget", scope, start, error=error)
         else:
-            self._retracted(scope, start, len(gone))
+            name: EventName = "retracted" if gone else "not_retracted"
+            self.report(name, "forget", scope, start, len(gone))
 
     async def _write_on_thread(self, write: TurnWrite, add: Callable[[], WriteResult]) -> None:
         """Write once the memory is open, and behind what waits, also if this loop ends before."""
@@ -597,29 +590,6 @@ class AgentMemory:
         self._first_recall_timeout, self._is_slow = None, isinstance(error, TimeoutError)
         name: EventName = "timed_out" if self._is_slow else "failed"
         self.report(name, operation, scope, start, error=error)
-
-    def _tool_done(self, name: str, scope: Scope, start: float, count: int) -> None:
-        if name == "search_memory":
-            self._recalled(name, scope, start, count)
-        else:
-            self.report("written", name, scope, start, count)
-
-    def _tool_failed(self, name: str, scope: Scope, start: float, error: Exception) -> None:
-        if isinstance(error, _MISTAKES):
-            return  # the model's, not the memory's
-        if name == "search_memory":
-            self._recall_failed(name, scope, start, error)
-        else:
-            late = isinstance(error, TimeoutError)
-            self.report("late" if late else "failed", name, scope, start, 1, error)
-
-    def _retracted(
-        self, scope: Scope, start: float, count: int, error: Exception | None = None
-    ) -> None:
-        name: EventName = "retracted" if count else "not_retracted"
-        if error is not None:
-            name = "timed_out" if isinstance(error, TimeoutError) else "failed"
-        self.report(name, "forget", scope, start, count, error)
 
     def report(
         self,

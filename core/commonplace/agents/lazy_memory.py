@@ -119,6 +119,12 @@ class LazyMemory:
         admin = (await self.aget()).admin
         return await admin.run(call, admin.checkpoints, *args, **kwargs)
 
+    def keep(self, done: "Future[T]") -> "Future[T]":
+        """Keep a write of a thread in `accepting` until it is done; return it."""
+        self.accepting.add(done)
+        done.add_done_callback(self.accepting.discard)
+        return done
+
     def prepare(self) -> None:
         """Begin to open the memory and to load its embedder, for `await_open`."""
         if self.given is None:

@@ -113,8 +113,7 @@ class NoteLog:
             self._is_writing = False
             self._warn("note log", error)
             return
-        self._lazy.accepting.add(done)
-        done.add_done_callback(self._lazy.accepting.discard)
+        self._lazy.keep(done)
 
     def _write(self) -> None:
         while True:
