@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
@@ -53,10 +54,9 @@ class LazyMemory:
 
     def __init__(self, memory: "Memory | Callable[[], Memory]") -> None:
         self.given: Memory | None = None if callable(memory) else memory
-        self._open_memory = memory if callable(memory) else None
+        self._open: Callable[[], Memory] = memory if callable(memory) else lambda: memory
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
-        self._opened: Memory | None = None
         self._is_given_up = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
@@ -76,7 +76,10 @@ class LazyMemory:
     @property
     def opened(self) -> "Memory | None":
         """The memory, if it is open."""
-        return self.given or self._opened
+        opening = self._opening
+        if self.given is not None or opening is None or not opening.done():
+            return self.given
+        return None if opening.exception() else opening.result()
 
     @property
     def opening_error(self) -> BaseException | None:
@@ -89,12 +92,7 @@ class LazyMemory:
         with self._lock:
             opening = self._opening
             if opening is None or (opening.done() and opening.exception()):
-                self._opening = opening = Future()
-                opening.set_running_or_notify_cancel()  # no impatient caller cancels it
-                if self.given is not None:
-                    opening.set_result(self.given)
-                else:
-                    threading.Thread(target=self._open, args=(opening,), daemon=True).start()
+                self._opening = opening = start_call("open", self._open)
             return opening
 
     def get(self) -> "Memory":
@@ -160,7 +158,6 @@ class LazyMemory:
         """
         with self._lock:
             opening, self._opening, self._is_given_up = self._opening, None, False
-            self._opened = None
         return opening if self.given is None else None
 
     def close(self) -> None:
@@ -195,7 +192,7 @@ class LazyMemory:
         """Close the memory in a thread, for one that is no longer used."""
         opening = self.release()
         if opening is not None:
-            threading.Thread(target=opening.add_done_callback, args=(_close,), daemon=True).start()
+            start_call("close", partial(opening.add_done_callback, _close))
 
     def _end_waiting(self) -> None:
         if self.given is None:
@@ -208,18 +205,6 @@ class LazyMemory:
         loading = _warming.get(await self.aget())
         if loading is not None:
             await asyncio.wrap_future(loading)
-
-    def _open(self, opening: "Future[Memory]") -> None:
-        try:
-            assert self._open_memory is not None  # noqa: S101 -- one of both was given
-            memory = self._open_memory()
-        except BaseException as error:  # re-raised in the waiting caller
-            opening.set_exception(error)
-        else:
-            with self._lock:
-                if opening is self._opening:
-                    self._opened = memory
-            opening.set_result(memory)
 
 
 class MemoryPool:
@@ -313,15 +298,11 @@ _warming: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()
 _warming_lock = threading.Lock()
 
 
-def start_warming(memory: "Memory") -> "Future[None]":
+def start_warming(memory: "Memory") -> None:
     """Load a memory's embedder in a thread, once: a first recall has no time for that."""
     with _warming_lock:
-        if (loading := _warming.get(memory)) is not None:
-            return loading
-        loading = _warming[memory] = Future()
-        loading.set_running_or_notify_cancel()  # no impatient turn cancels it
-    threading.Thread(target=_load, args=(memory, loading), daemon=True).start()
-    return loading
+        if memory not in _warming:
+            _warming[memory] = start_call("warm", partial(_load, memory))
 
 
 def warm(memory: "Memory") -> None:
@@ -334,12 +315,9 @@ def _is_warm(memory: "Memory") -> bool:
     return loading is None or loading.done()
 
 
-def _load(memory: "Memory", loading: "Future[None]") -> None:
-    try:
-        with contextlib.suppress(Exception):  # a recall raises it again
-            warm(memory)
-    finally:
-        loading.set_result(None)
+def _load(memory: "Memory") -> None:
+    with contextlib.suppress(Exception):  # a recall raises it again
+        warm(memory)
 
 
 def _close(opening: "Future[Memory]") -> None:
