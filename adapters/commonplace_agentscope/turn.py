@@ -5,7 +5,7 @@ in the agent's own state. None of it raises.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,26 +49,6 @@ _ASKERS = ":askers"
 _NOBODY = ""  # the asker where a reply's user is not known
 
 
-class StreamedText:
-    """The text of a reply's events since the last model call or tool result."""
-
-    def __init__(self) -> None:
-        self._blocks: dict[str, str] = {}
-
-    def __str__(self) -> str:
-        """Join the blocks by line breaks."""
-        return "\n".join(self._blocks.values())
-
-    def collect(self, event: object) -> None:
-        """Take the text of an event, or of whatever else a reply yields."""
-        if isinstance(event, ModelCallStartEvent | ToolResultStartEvent):
-            self._blocks.clear()
-        elif isinstance(event, TextBlockDeltaEvent):
-            self._blocks[event.block_id] = self._blocks.get(event.block_id, "") + event.delta
-        elif isinstance(event, TextBlockEndEvent) and event.text is not None:
-            self._blocks[event.block_id] = event.text
-
-
 @dataclass(slots=True, kw_only=True)
 class AgentScopeTurn:
     """A reply from its first to its last event, or the part of one that goes on after a pause.
@@ -77,19 +57,18 @@ class AgentScopeTurn:
         reply: its agent's state and name, and its scope.
         key: the middleware's, which marks its notes and its entry in the state.
         raises_cancellation: the agent is configured to raise it in a cancelled caller.
-        streamed: the agent's text so far.
     """
 
     reply: ActiveReply
     key: str
     memory: AgentMemory
     raises_cancellation: bool = False
-    streamed: StreamedText = field(default_factory=StreamedText)
     _id: str | None = None
     _query: str = ""
     _asked: list[str] = field(default_factory=list)
     _pending: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0
+    _streamed: dict[str, str] = field(default_factory=dict)  # texts since the last call, by block
     _is_accepted: bool = False
 
     @property
@@ -118,7 +97,7 @@ class AgentScopeTurn:
             if is_message or not self.state.has_awaiting_tool_calls(self.reply.name):
                 return
             self._id = self.state.reply_id
-            owners = _pending_owners(self.state, self.key)
+            owners = _answered_now(self.state, self.key)
             scope = self.reply.scope
             if owners and (scope is None or scope.key not in owners):
                 # Another user confirms; the call that waits is still of those who asked for it.
@@ -132,9 +111,14 @@ class AgentScopeTurn:
 
     def follow(self, item: object) -> None:
         """Follow the reply by what it yields; save in the state what must outlive this process."""
-        self.streamed.collect(item)
         try:
-            if isinstance(item, ReplyStartEvent):
+            if isinstance(item, ModelCallStartEvent | ToolResultStartEvent):
+                self._streamed.clear()
+            elif isinstance(item, TextBlockDeltaEvent):
+                self._streamed[item.block_id] = self._streamed.get(item.block_id, "") + item.delta
+            elif isinstance(item, TextBlockEndEvent) and item.text is not None:
+                self._streamed[item.block_id] = item.text
+            elif isinstance(item, ReplyStartEvent):
                 self._id = item.reply_id
                 self._drop_old_notes()
                 _save_pending(self.state, self.key, self.reply.owner, self._pending)
@@ -244,7 +228,7 @@ class AgentScopeTurn:
         """Save who asked what is still unanswered, as after a reply that failed."""
         askers = dict.fromkeys(self._asked, self._asker) | _load_askers(self.state, self.key)
         left = {message.id for message in unanswered(self.state.context, self.reply.name)}
-        _put_entries(
+        _put(
             self.state,
             f"{self.key}{_ASKERS}",
             {message_id: asker for message_id, asker in askers.items() if message_id in left},
@@ -296,14 +280,14 @@ class AgentScopeTurn:
         if owner is None or not self.memory.policy.shows_ids:
             return
         entry = _entries(self.state, self.key).get(owner.key)
-        if isinstance(entry, dict):
+        if entry is not None:
             entry["shown"] = self.reply.shown.ids
 
     def _messages(self, event: ReplyEndEvent) -> list[Message]:
         reply_id = self._id or event.reply_id
         if self.reply.scope is not None:
             _drop_pending(self.state, self.key, self.reply.scope, reply_id)
-        answer = str(self.streamed)
+        answer = "\n".join(self._streamed.values())
         if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
         if event.finished_reason not in _ANSWERED or not answer.strip():
@@ -339,43 +323,28 @@ def _save_pending(
     state: AgentState, key: str, owner: Scope | None, pending: list[dict[str, str]]
 ) -> None:
     """Save a user's messages until the state's reply is answered; drop those of other replies."""
-    kept = {owner_key: _entries(state, key)[owner_key] for owner_key in _pending_owners(state, key)}
+    kept = _answered_now(state, key)
     if owner is not None:
         kept[owner.key] = {"reply_id": state.reply_id, "said": pending}
-    _put_entries(state, key, kept)
-
-
-def _pending_owners(state: AgentState, key: str) -> list[str]:
-    """List the scope keys of the users whose messages the state's reply answers."""
-    return [
-        owner
-        for owner, entry in _entries(state, key).items()
-        if isinstance(entry, dict) and entry.get("reply_id") == state.reply_id
-    ]
+    _put(state, key, kept)
 
 
 def _load_pending(state: AgentState, key: str, owner: Scope) -> list[dict[str, str]]:
     """Read a user's messages that the state's reply answers; empty list if unknown."""
-    if owner.key not in _pending_owners(state, key):
-        return []
-    pending = _entries(state, key)[owner.key].get("said")
     return [
-        entry
-        for entry in (pending if isinstance(pending, list) else [])
-        if isinstance(entry, dict) and all(type(entry.get(name)) is str for name in _MESSAGE_FIELDS)
+        message
+        for message in _list(_answered_now(state, key).get(owner.key), "said")
+        if isinstance(message, dict)
+        and all(type(message.get(name)) is str for name in _MESSAGE_FIELDS)
     ]
 
 
 def _load_askers(state: AgentState, key: str) -> dict[str, str]:
     """Read who asked what of the messages that nobody answered, as far as it is known."""
-    found = {
-        message_id: asker
-        for message_id, asker in _entries(state, f"{key}{_ASKERS}").items()
-        if type(asker) is str
-    }
+    saved = _saved(state, f"{key}{_ASKERS}")
+    found = {message_id: asker for message_id, asker in saved.items() if type(asker) is str}
     for asker, entry in _entries(state, key).items():
-        said = entry.get("said") if isinstance(entry, dict) else None
-        for message in said if isinstance(said, list) else []:
+        for message in _list(entry, "said"):
             if isinstance(message, dict) and type(message.get("id")) is str:
                 found.setdefault(message["id"], asker)
     return found
@@ -383,27 +352,40 @@ def _load_askers(state: AgentState, key: str) -> dict[str, str]:
 
 def _load_shown(state: AgentState, key: str, owner: Scope) -> list[str]:
     """Read the ids of what a user's reply has shown; empty list if unknown."""
-    entry = _entries(state, key).get(owner.key)
-    ids = entry.get("shown") if isinstance(entry, dict) else None
-    return (
-        [record_id for record_id in ids if type(record_id) is str] if isinstance(ids, list) else []
-    )
+    shown_ids = _list(_entries(state, key).get(owner.key), "shown")
+    return [record_id for record_id in shown_ids if type(record_id) is str]
 
 
 def _drop_pending(state: AgentState, key: str, owner: Scope, reply_id: str) -> None:
     """Drop a user's messages of a reply that is over."""
     entries = _entries(state, key)
-    entry = entries.get(owner.key)
-    if not isinstance(entry, dict) or entry.get("reply_id") == reply_id:
-        _put_entries(state, key, {other: entries[other] for other in entries if other != owner.key})
+    if entries.get(owner.key, {}).get("reply_id") == reply_id:
+        del entries[owner.key]
+    _put(state, key, entries)
 
 
-def _entries(state: AgentState, key: str) -> dict[str, Any]:
-    entries = state.middle_context.get(key)
-    return entries if isinstance(entries, dict) else {}
+def _answered_now(state: AgentState, key: str) -> dict[str, dict[str, Any]]:
+    """Read the entries of the users whose messages the state's reply answers, by scope keys."""
+    entries = _entries(state, key).items()
+    return {owner: entry for owner, entry in entries if entry.get("reply_id") == state.reply_id}
 
 
-def _put_entries(state: AgentState, key: str, entries: dict[str, Any]) -> None:
+def _entries(state: AgentState, key: str) -> dict[str, dict[str, Any]]:
+    saved = _saved(state, key).items()
+    return {owner: entry for owner, entry in saved if isinstance(entry, dict)}
+
+
+def _saved(state: AgentState, key: str) -> dict[str, Any]:
+    saved = state.middle_context.get(key)
+    return saved if isinstance(saved, dict) else {}
+
+
+def _list(entry: Mapping[str, Any] | None, name: str) -> list[Any]:
+    found = None if entry is None else entry.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _put(state: AgentState, key: str, entries: dict[str, Any]) -> None:
     if entries:
         state.middle_context[key] = entries
     else:
