@@ -11,16 +11,10 @@ matter. What others do ("she no longer answers") ends nothing.
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
 from ..retrieval.lexical import vocabulary
-from ..retrieval.utterance_kinds import normalize
 
-_CACHED = 1_024  # sentences
-_CACHED_PAIRS = 8_192  # those of 50 instructions are compared in every turn
-_LEAST_SHARED = 0.25  # of the words that an instruction is about
-_OF_CASE = 2  # words that name an instruction by its case
-
+HAN = re.compile("[\u4e00-\u9fff]+")
 ANSWERS = "answers|replies|responses|explanations|messages"
 LANGUAGE = (
     r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
@@ -36,6 +30,126 @@ _UNITS = (
     r"|公制|英制|摄氏度?|华氏度?|公里|英里"
 )
 PROGRAMMING = r"python|typescript|javascript|java|rust|golang|kotlin|swift|c\+\+|ruby|php"
+LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
+
+
+# -- what holds for all answers --------------------------------------------------------------------
+
+# What an assistant is told to do; "use" and "call" are done to it as well as by it.
+_VERB = (
+    r"(?:answer|reply|respond|write|use|call|give|keep|make|add|include|mention|start|begin|end"
+    r"|explain|show|tell|speak|talk|format|send|ask|check|remind|address|avoid|put|say|provide"
+    r"|suggest|recommend|offer|cite|quote|translate|convert|round|list|summari[sz]e|assume|treat"
+    r"|refer|book|order|schedule|propose|present|spell|sign|leave|skip|stick|wait|confirm|warn"
+    r"|double-check|apologi[sz]e|repeat|share|store|name|greet|sort"
+    r"|be (?:brief|concise|thorough|detailed|polite|direct|honest|formal|informal|casual|careful)"
+    r"|let me know)\b"
+)
+_NOT_NOW = (
+    r"(?![^.!?]*\b(?:this time|for now|right now|today|tonight|tomorrow|this (?:one|once)"
+    r"|(?:this|that|it|them|these|those)[.!]*$))"
+)
+_NEVER = r"(?:always|never|only ever|don['’]t ever|do not ever)"
+FROM_NOW = (
+    r"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|by default|as a rule)"
+)
+_NEED_NOT = (
+    r"(?:you (?:(?:don['’]t|do not|no longer) (?:need|have) to|needn['’]t)"
+    r"|(?:there is |there['’]s )?no need to)"
+)
+_BACK_TO = r"(?:(?:you can|let['’]s) )?(?:(?:go|switch|get|come) back|return) to"
+_YOU_SHOULD = (
+    r"(?:you (?:should|must|can|may|have to|need to)|make sure (?:to|that you|you)|be sure to"
+    r"|remember to|try to"
+    r"|i(?:['’]d like| would like| want| need|['’]d prefer| would prefer) you to)"
+)
+_RULES = tuple(
+    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
+    for form in (
+        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}"
+        r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)",
+        rf"(?:{_YOU_SHOULD} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
+        rf"(?:{FROM_NOW}|every time|each time"
+        rf"|in all (?:your )?(?:answers|replies|responses|messages))"
+        rf"[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t|do not) "
+        rf"|i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*"
+        rf"(?:{_VERB}|(?:answers|replies|responses)\b"
+        r"|(?:short|long|brief|detailed|formal|your|no) \w+)",
+        r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
+        r"prefer (?!not\b)\w+",
+        r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
+        r" (?:if|that|when) you"
+        r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
+        r"my preference is\b",
+        rf"(?:when|whenever|every time|each time|any time|if) i (?:ask|say|write|send|mention|type"
+        rf"|tell|give|request|paste|share|want)\b[^,.!?]{{0,80}}, *(?:then )?(?:please )?"
+        rf"(?:{_NEVER} |only |just |first |also )?(?:{_VERB}|(?:don['’]t|do not) {_VERB}"
+        rf"|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
+        rf"{_VERB}.*\bfrom now on\W*$",
+        r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
+        r"|call)\b",
+        r"(?:don['’]t|do not) (?:ever |please )?(?:call me|use|add|include|suggest|recommend"
+        r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
+        r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
+        r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
+        r"(?:you (?:can|may|should) )?stop (?:using|calling|adding|sending|suggesting|asking"
+        r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing"
+        r"|(?:answering|replying|responding|writing|speaking)(?: to me| me)? in"
+        r" (?!(?:a|the|my|this|that)\b))\b",
+        rf"{_NEED_NOT} (?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite"
+        r"|give me|address me|call me (?-i:[A-Z])\w*)\b"
+        r"(?!.* (?:him|her|them|it|this|that|the|my)\b)"
+        r".*\b(?:any ?more|any longer|from now on)\W*$",
+        rf"{_NEED_NOT} (?:mention|include|cite|add|suggest|recommend|remind me|ask me|apologi[sz]e"
+        r"|repeat|explain)\b(?!.* (?:him|her|them|it)\b).*\b(?:any ?more|any longer)\W*$",
+        rf"{_BACK_TO} calling me (?-i:[A-Z])(?!.*\b(?:when|later|at|on|after)\b)",
+        r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
+        r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
+        r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
+        r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
+        r"|summaries|emails)\b",
+        r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies))",
+        r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
+        r"i (?:hate|dislike) it when you\b",
+        r"no \w+(?: \w+)? in your (?:answers|replies|responses|messages)\b",
+    )
+)
+_DO = (
+    "(?:回答|回复|答复|使用|用|叫我|称呼|给我|写|说|提醒|加上?|附上?|带上?|列|发|推荐|解释|标注|按"
+    "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认|简短)"
+)
+_NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才))"
+LEAD_CHINESE = (
+    r"^\W*(?:(?:对了|还有|另外|那|还是|麻烦|请|希望|拜托)[，,]?"
+    "|(?:你(?:要|得|一定要)?|帮我)?(?:记住|记得)(?:[，,：:]|(?=以后|今后|从现在|从今|永远|不要|别|每次)))*"
+)
+_RULES_CHINESE = tuple(
+    re.compile(LEAD_CHINESE + _NOT_NOW_CHINESE + form)
+    for form in (
+        "(?:以后(?!再)|今后|从现在起|从现在开始|从今以后|从今往后|往后|将来)[，,]?(?:请|你|也|都|就|每次|一律|总是"
+        "|始终|尽量|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
+        f"(?:{_DO}|我(?:问|说|提到|让你|发))",
+        f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
+        "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
+        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了|力|心|功)",
+        "(?:你)?(?:不用|不必|不需要|无需|别)叫我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过)[^，。！？]{1,8}了\\W*$",
+        "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
+        "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
+        "我(?:个人|还是|一直|总是|通常)*(?:更喜欢|比较喜欢|更愿意|更习惯)(?!过)",
+        "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你|请你)(?![他她它])[^。！？]{0,30}"
+        "(?:的?时候?|[，,]|就)[，,]?(?:请|你|都|就|要|先|直接|不要|别|务必|必须|一律|总是|只)*"
+        f"(?:给我|[^，。]{{0,4}}{_DO})",
+        "(?:你的?)?(?:所有|每次)?(?:的)?(?:回答|回复|答复|答案|解释)(?:请|都|要|得|应该|尽量|必须|务必|一律|不要|别)+",
+        r"(?:叫|称呼|喊)我(?:为|做)?[^，。！？\s]{1,8}(?:就好|就行|就可以了?|吧|即可)\W*$|请(?:叫|称呼)我",
+        "(?:我)?(?:希望|想让|要求|想要)?你(?:能)?(?:总是|每次|以后|一直|始终|永远|都)+(?:能|要|用|不要|别)*"
+        + _DO,
+        "(?:我)?(?:不喜欢|讨厌|不希望|不想让)你(?:总|老|一直|再|每次)*" + _DO,
+    )
+)
+
+
+# -- how to answer ---------------------------------------------------------------------------------
+
 _PARTS = (
     r"(?:emojis?|emoticons?|smileys?|exclamation (?:marks?|points?)|bullet points?|bullets|tables?"
     r"|headings?|headers?|markdown|jokes?|puns?|slang|jargon|swear(?:ing| words?)|small talk"
@@ -46,8 +160,7 @@ _TONE = (
     r"(?:honest|blunt|direct|formal|informal|casual|polite|strict|gentle|kind|sarcastic|playful"
     r"|serious|funny|cheerful|rude|harsh|brief|concise|patient|critical|friendly|normal)"
 )
-LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
-_NOT_NOW = (
+_NOT_ONCE = (
     r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow|this (?:one|once)"
     r"|(?:this|that|it|them|these|those)[.!]*$))(?![^:]*:\s)"
 )
@@ -58,14 +171,14 @@ _QUANTITY = (
     r"|units|costs|(?:code|coding) (?:examples?|samples?|snippets)|examples|code|names|lists)"
 )
 _SPEAK = r"(?:answer|reply|respond|write|speak|talk|explain)"
-_DO = (
+_TO_DO = (
     r"(?:answer|reply|respond|write|use|give|make|add|include|mention|start|begin|end|close|open"
     r"|finish|explain|show|tell|format|put|ask|remind|say|suggest|recommend|list|sign off|sign|turn"
     r"|shorten|warn|correct|point out|translate|convert|summari[sz]e|quote|cite|spell|note|offer"
     r"|append|greet|state|check|attach|switch|rate|skip|avoid|leave out|(?:don['’]t|do not) \w+)\b"
 )
-_ENGLISH = tuple(
-    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
+_MANNERS = tuple(
+    re.compile(LEAD + _NOT_ONCE + form, re.IGNORECASE)
     for form in (
         # a verb of speaking and its manner
         rf"{_SPEAK}(?: to me| me)? in (?!{_ONE}|detail\b|pen\b|person\b|time\b)\w+",
@@ -86,11 +199,11 @@ _ENGLISH = tuple(
         r"use (?:\w+ )?(?:(?:british|american|simple|plain|easy|short|formal|informal) )"
         r"(?:spelling|words|language|sentences|english)\b",
         # a part of every answer
-        rf"(?:{_DO}) .*\b(?:each|every|all your) (?:answer|reply|response|message|{ANSWERS})\b"
+        rf"(?:{_TO_DO}) .*\b(?:each|every|all your) (?:answer|reply|response|message|{ANSWERS})\b"
         r"(?! (?:in|from|of|to|on) (?:the|my|your)\b)",
-        rf"(?:{_DO}) .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
-        rf"(?:{_DO}) (?!{_ONE})[^,.]*\bwhen you\b",
-        rf"(?:{_DO}) [^,.]*\b(?:whenever|every time|each time) you\b",
+        rf"(?:{_TO_DO}) .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
+        rf"(?:{_TO_DO}) (?!{_ONE})[^,.]*\bwhen you\b",
+        rf"(?:{_TO_DO}) [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
         rf"no (?:\w+ )?{_PARTS}(?:,? please| in (?:your )?(?:{ANSWERS})| for me)\b",
         rf"(?:skip|avoid|leave out|omit) (?:the |all |any )*{_PARTS}\b"
@@ -107,9 +220,9 @@ _ENGLISH = tuple(
         r"refer to (?:me|my \w+) as (?-i:[A-Z])",
         r"spell out (?:all )?\w+(?: for me)?\W*$",
         # in a case
-        rf"(?:whenever|every time|each time) i [^,.!?]{{2,80}}, *(?:then |please |also )*{_DO}",
+        rf"(?:whenever|every time|each time) i [^,.!?]{{2,80}}, *(?:then |please |also )*{_TO_DO}",
         rf"(?:if|when) i (?:ask|say|write|type|send|mention|paste|share|use)\b[^,.!?]{{0,80}},"
-        rf" *(?:then |please |also )*{_DO}",
+        rf" *(?:then |please |also )*{_TO_DO}",
     )
 )
 # A question that asks the assistant for what is to hold from now on.
@@ -125,8 +238,8 @@ POLITE = re.compile(
     r"(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我|叫我|称呼我|提醒我)",
     re.IGNORECASE,
 )
-_LEAD_CHINESE = r"^\W*(?:请|麻烦|拜托|希望|你|以后|都|也|还有|另外|对了|要|[，,])*"
-_NOT_NOW_CHINESE = (
+_LEAD_OF_MANNER = r"^\W*(?:请|麻烦|拜托|希望|你|以后|都|也|还有|另外|对了|要|[，,])*"
+_NOT_ONCE_CHINESE = (
     "(?!.*(?:这次|今晚|明天|暂时|这一次|刚才))(?!.*(?<!第)一[封首篇句段]|.*这[个段篇句])"
 )
 _MANNER = "(?:一点|一些|点儿?|些)"
@@ -135,8 +248,8 @@ _DO_CHINESE = (
     "(?:加|附|标|写|列|带|用|问我|说|跟我|给我|帮我|提醒|告诉|总结|翻译|改|纠正|解释|推荐|注明)"
 )
 _QUANTITY_CHINESE = "(?:价格|温度|气温|距离|日期|时间|重量|金额|货币|单位|数字|代码(?:示例|例子)?)"
-_CHINESE = tuple(
-    re.compile(_LEAD_CHINESE + _NOT_NOW_CHINESE + form)
+_MANNERS_CHINESE = tuple(
+    re.compile(_LEAD_OF_MANNER + _NOT_ONCE_CHINESE + form)
     for form in (
         r"(?:只|就)?(?:用|以|拿)[^，。]{1,8}?(?:跟我|给我|对我|和我)?(?:来)?"
         r"(?:回答|回复|答复|聊天?|说话?|交流|对话|沟通)(?:我(?:的问题)?)?\W*$",
@@ -157,16 +270,238 @@ _CHINESE = tuple(
         rf"(?:见到|看到|遇到|碰到|发现)[^，。]{{1,12}}就(?:请|都)*{_DO_CHINESE}",
     )
 )
-HAN = re.compile("[\u4e00-\u9fff]+")
+FORMS = (*_RULES, *_MANNERS, POLITE)
+FORMS_CHINESE = (*_RULES_CHINESE, *_MANNERS_CHINESE, POLITE)
+# Code to its end; a quotation or table to the end of its paragraph, as in Markdown; long quotes.
+QUOTED = re.compile(
+    r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
+    re.DOTALL | re.MULTILINE,
+)
+JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
+REQUEST = re.compile(
+    rf"{LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
+    r"|^\W*请?(?:使用|用|给|写|加上?|回答|改用)",
+    re.IGNORECASE,
+)
+QUESTION = re.compile(r"[?？吗呢]\W*$")
+START = re.compile(LEAD + _NOT_NOW, re.IGNORECASE)
 
 
-def asks_for_a_manner(sentence: str) -> bool:
-    """Return whether a sentence tells an assistant how to answer, beyond one text."""
-    forms = _CHINESE if HAN.search(sentence) else _ENGLISH
-    return any(form.search(sentence) for form in forms)
+# -- what they are about ---------------------------------------------------------------------------
+
+# What an instruction may be about, and ways to say that it holds no longer.
+_LANGUAGE_CHINESE = "(?:中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]"
+ON_OFF = {
+    name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
+    for name, form in {
+        "emoji": r"emojis?|emoticons?|smile?ys?|表情(?:符号)?|颜文字",
+        "bullets": r"bullet(?:s|ed)?(?:[ -](?:points?|lists?))?|列表|分点|项目符号",
+        "tables": r"tables?|表格",
+        "markdown": r"markdown(?! (?:head|table|bullet|list))",
+        "headings": r"headings?|headers?|小?标题",
+        "exclamation marks": r"exclamation (?:marks?|points?)|感叹号",
+        "slang": r"slang|俚语|网络用语",
+        "jokes": r"jokes?|玩笑",
+        "parts": r"summar(?:y|ies)|sources?|citations?|disclaimers?|greetings?|apolog(?:y|ies)"
+        r"|总结|出处|客套话",
+    }.items()
+}
+VALUED = {
+    name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
+    for name, form in {
+        "language": rf"{LANGUAGE}|{_LANGUAGE_CHINESE}",
+        "length": r"short(?:er)?|brief(?:er)?|concise|terse"
+        r"|(?:under|at most|more than) \w+ (?:words|sentences)|long(?:er)?|detailed|thorough"
+        r"|简短|简洁|短|超过|详细|长",
+        "tone": r"loosen up|(?:in)?formal(?:ly|it(?:y|ies))?|polite(?:ly)?|casual(?:ly)?|relaxed"
+        r"|正式|敬语|客气|随意|口语化?",
+        "script": "(?:traditional|simplified) (?:chinese|characters)|[繁简]体[字中]?文?",
+        "spelling": r"(?:american|british|us|u\.s\.|uk) (?:spellings?|english)",
+        "units": r"metric|imperial|celsius|fahrenheit|kilomet(?:er|re)s?|miles?|公制|英制"
+        r"|摄氏度?|华氏度?|公里|英里",
+    }.items()
+}
+MEANS = {
+    name: re.compile(form, re.IGNORECASE)
+    for name, form in {  # values that mean the same, by how they begin
+        "traditional": "traditional|繁体",
+        "simplified": "simplified|简体",
+        "american": r"american|us |u\.s\.",
+        "british": "british|uk ",
+        "short": "short|brief|concise|terse|under|at most|more than|简|短|超过",
+        "long": "long|detailed|thorough|详细|长",
+        "formal": "formal|polite|正式|敬语|客气",
+        "informal": "loosen|informal|casual|relaxed|随意|口语",
+        "metric": "metric|celsius|kilomet|公|摄氏",
+        "imperial": "imperial|fahrenheit|mile|英[制里]|华氏",
+        "chinese": "中|汉|mandarin",
+        "english": "英[文语]",
+        "french": "法",
+        "german": "德",
+        "japanese": "日",
+        "korean": "韩",
+        "russian": "俄",
+        "spanish": "西班牙",
+        "italian": "意大利",
+    }.items()
+}
+OF_ANSWERS = re.compile(
+    rf"\b(?:{ANSWERS}|sentences|answer|reply|respond|be|keep (?:it|things))\b|[\u4e00-\u9fff]",
+    re.IGNORECASE,
+)
+GIVEN = re.compile(rf"\b(?:{CURRENCY}|{PROGRAMMING})\b", re.IGNORECASE)
+# Of one kind of text or one person alone.
+OBJECT = re.compile(
+    r"\b(?:e-?mails?|letters?|reports?|code|comments?|subjects?|titles?|posts?|tweets?|documents?"
+    r"|essays?|commits?|translat\w+|(?:to|with|for) (?:my|our|the))\b"
+    r"|邮件|报告|信|代码|注释|作业|文章|翻译",
+    re.IGNORECASE,
+)
+# What says only that an instruction holds, or holds no more: two that differ in it are contrary.
+FORCE = re.compile(
+    rf"{LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{_NEED_NOT}|please|ever|only|just"
+    r"|stop|not|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
+    rf"|(?:[,;]? *\b(?:{FROM_NOW}|please|only|any ?more|any longer|again|instead"
+    r"|all the time))*\W*$",
+    re.IGNORECASE,
+)
+FORCE_CHINESE = re.compile(
+    LEAD_CHINESE
+    + r"|(?:就好|就行|就?可以|即可|[了吧啦])*\W*$"
+    + "|(?:从现在(?:起|开始)|从今[以往]后|以后|今后|往后|将来)[，,]?|请|都|就|只"
+    "|每次|一律|总是|老是|总|始终|永远|一直|务必|必须|应该|尽量|统一|千万|绝对|不要|不用|不必|不需要|无需|不|别|再|继续|要"
+)
+POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$")
+NEGATIVE = re.compile(
+    rf"\b(?:not|never|stop|no|\w+n['’]t|cannot|(?<!is )(?<!are )enough|drop|skip|lose"
+    r"|leave out|ditch|cut|scrap|get rid of"
+    r"|less|instead of|too much|too many|without)\b"
+    rf"|^{_NEED_NOT}|[不别]|无需|禁止|没必要|去掉|取消",
+    re.IGNORECASE,
+)
+LIFTED = re.compile(
+    r"\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|没关系|没问题|没事|不要超过"
+)  # looks negative, and is not
+CONDITION = re.compile(
+    r"\b(?:when|whenever|if (?!you)|unless|except|each time|every time)\b|时候?|如果|每当",
+    re.IGNORECASE,
+)
+CASE = re.compile(rf"{CONDITION.pattern}|\bfor\b", re.IGNORECASE)
+# What has one value at a time, which the group of each form is.
+_ANSWER = (
+    r"^(?:i (?:\w+ )?(?:want|prefer) |(?:give|keep|make|send|write) )?(?:me |your |the |all |of )*"
+)
+_LENGTH = "short|brief|concise|long|shorter|longer|detailed|thorough"
+SUBJECTS = {
+    name: re.compile(form, re.IGNORECASE)
+    for name, form in {
+        "language": (
+            rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{ANSWERS})"
+            rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({LANGUAGE})$"
+            "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]来?"
+            "(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
+        ),
+        "name": (
+            r"^(?:call(?:ing)? me|address(?:ing)? me (?:as|by)) (?:by my |my |as )?"
+            r"(?!(?:on|at|in|by|back|when|after|before|every|later|only|about|to)\b)"
+            r"([^\s,;:]+(?: (?!and\b|but\b|or\b|in\b|on\b|at\b)[^\s,;:]+){0,2})$"
+            r"|^你?(?:叫|称呼|喊)我(?:为|做)?"
+            r"(?![爸妈爷奶哥姐弟妹来去先]|儿子|女儿|老婆|老公|起床|一声)([^，,、；。！？\s]{1,8})$"
+        ),
+        "length": (
+            rf"{_ANSWER}(?:answer|reply|respond|be|{ANSWERS})? ?(?:to be |should be |be )?"
+            rf"({_LENGTH})(?: (?:{ANSWERS}))?$"
+            "|^(?:我(?:更|比较)?(?:喜欢|偏好)|你的?)?(?:回答|回复|答复)?得?(简短|简洁|详细|长|短)"
+            "(?:的(?:回答|回复|答复))?(?:一点|一些|些)?$"
+        ),
+        "units": (
+            r"^(?:i (?:\w+ )?prefer|us(?:e|ing)) (?:the )?(metric|imperial)(?: units?| system)?$"
+            "|^(?:用|使用)(公制|英制)(?:单位)?$"
+        ),
+    }.items()
+}
 
 
-# -- endings ---------------------------------------------------------------------------------------
+# -- what eases them, with no word of anything else ------------------------------------------------
+
+# A sentence eases an instruction if it names a matter, says that something holds again or no more,
+# and has no other word: what tells of a phone, a lesson or a dinner has one.
+EASED = re.compile(
+    r"\b(?:again|any ?more|any longer|no longer|no more|enough|back to|return to|stop|drop|skip"
+    r"|lose|leave out|cut|ditch|scrap|get rid of|instead|from now on|fine|ok|okay|allowed|welcome"
+    r"|all right|alright|no problem|no need|(?:don['’]t|do not) (?:need|have) to|needn['’]t"
+    r"|unnecessary"
+    r"|(?:don['’]t|do not) mind|(?:wouldn|won|can)['’]t hurt|as you (?:like|want)|loosen up|relax"
+    r"|after all|free to|too (?:much|many)|(?:can|could|may|is|are)\b.*\bnow)\b",
+    re.IGNORECASE,
+)
+EASED_CHINESE = re.compile(
+    r"[了吧啦]\W*$|不用|不必|没必要|不需要|无需|也挺好|再|又|回|恢复|没关系|没问题|也行|也可以|就好|就行|一[点些]"
+)
+# Such as "now in French, please", which asks for one translation.
+TRANSLATION = re.compile(
+    r"^(?:\W*(?:and|now|again|once|more|please|in|then|also|the|same|to|say|write)\b)*\W*"
+    rf"(?:{LANGUAGE})(?:\W*(?:again|now|please|instead|then|too|once|more|thanks)\b)*\W*$",
+    re.IGNORECASE,
+)
+FIRST_PERSON = re.compile(
+    r"\bi(?:['’]m| am) (?:fine|ok|okay|good|happy|cool)\b|\bi (?:don['’]t|do not|no longer)"
+    r" (?:need|want|mind)\b|\bi(?:['’]d| would)(?: \w+ly)? (?:like|rather|prefer|love|be)\b"
+    r"|\bi (?:want|prefer|like)\b"
+    r"|\b(?:keep|make) (?:it|things|everything)\b|\b(?:can|could) we\b|\bwe can\b|\bafter all\b"
+    r"|\bit (?:is|would be) (?:ok|okay|fine|good|nice)\b",
+    re.IGNORECASE,
+)
+OF_ONESELF = re.compile(
+    r"\bi(?:['’]d| would)? (?:want|like|prefer|love) to (?!(?:go|switch|get|come) back)"
+    rf"|\bi (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{LANGUAGE})\b(?! {ANSWERS})"
+    rf"|\bhave (?:{LANGUAGE})\b(?! {ANSWERS})|^\W*the \w+(?: \w+)? (?:is|are)\b",
+    re.IGNORECASE,
+)
+EASING = tuple(
+    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
+    for form in (
+        r"(?:you (?:can|may)|feel free to) (?:suggest|recommend|mention|include) "
+        r"(?!(?:it|him|her|them|this|that)\b).+\bagain\W*$",
+        r"(?:you (?:can|may)|feel free to) (?:ask|remind|tell|show|warn|greet|send|give) me\b"
+        r".+\bagain\W*$",
+        rf"{_NEED_NOT} {_VERB}.*(?:(?:when|whenever|if) i (?:ask|say|write|send|mention|tell"
+        r"|request|paste|share)\b|\b(?:when|whenever|if)\b)",
+        r"(?:when|whenever|if) i (?:ask|say|write|send|mention|tell|request|paste|share)\b"
+        r"[^,.!?]{0,80}, .*\b(?:is|are) (?:fine|ok|okay)(?: again| now| too)*\W*$",
+    )
+)
+# Words of a clause that eases, beside what it eases.
+PLAIN_WORDS = frozenset(
+    (
+        "a able actually add adding again all allowed alright also an and any anymore anyway are "
+        "aren't ask asked answer answering answers as at back be become best better bit bother "
+        "but by can can't come continue could cut definitely ditch do doesn't don't done drop "
+        "either end enough ever every explanations feel few fine for format free from generally "
+        "get getting give go going gone good great happy have here honestly hurt if in include "
+        "including instead is isn't it's just keep kindly lately leave less let let's level like "
+        "little long longer lose loosen lot make may maybe me messages might mind more most much "
+        "must necessary need needed needn't nice no normal normally not now of off ok okay on "
+        "once only or ordinary out over paragraphs perfectly perhaps plain please preferred "
+        "probably problem prose put quite rather really regular relax required replies reply "
+        "replying respond responding responses return rid right rule scrap send sentences shall "
+        "should since skip so some sometimes sound speak speaking start stick still stop style "
+        "such switch system talk talking text thank thanks that that's the them then there "
+        "there's things those though to tone too totally unit units unless unnecessary until up "
+        "us use using usual usually very want way welcome well will with without won't word words "
+        "would wouldn't write writing yes yet you you'd you'll you're your"
+    ).split()
+)
+PLAIN_CHINESE = re.compile(
+    r"(?:可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
+    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
+    r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
+    r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
+    r"|[用说讲写加带发得地的了吧啦也就都再又行好别太改换转回成到变来请要能正常平时重新去掉取消把免省随挺多少更开])"
+)
+
+
+# -- what ends one that it names -------------------------------------------------------------------
 
 # That something is needed no more, ...
 _OVER = re.compile(
@@ -207,14 +542,14 @@ _ALLOWED_CHINESE = re.compile(
 _OTHER_CHINESE = re.compile(
     r"就行|就好|好了|还是|换|改|恢复|正常|[吧啦]\W*$|更方便|更习惯|为好|可以[^，。]*了"
 )
-_CUES = (
+CUES = (
     ("over", _OVER, _OVER_CHINESE),
     ("allowed", _ALLOWED, _ALLOWED_CHINESE),
     ("other", _OTHER, _OTHER_CHINESE),
 )
 _JOINED = r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"  # to what stands before
 # Whose doing a clause tells of, if not the user's or the assistant's.
-_OTHERS = re.compile(
+OF_OTHERS = re.compile(
     rf"{_JOINED}(?:(?:he|she|they|we|his|her|their)\b"
     r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)?"
     r" (?:can|may|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b"
@@ -225,23 +560,25 @@ _OTHERS = re.compile(
     re.IGNORECASE,
 )
 # What an assistant is asked to do with one text.
-_ONE_TEXT = re.compile(
+TASK = re.compile(
     r"^\W*(?:please |now |then )*(?:translate|convert|show|send|give|write|say|answer|explain|list"
     r"|find|tell|put|use|make|read)\b(?: me)? (?:the|this|that|it|a|an|my|these|those)\b"
     rf"|^\W*(?:(?:and|now|then|also|again) )*in (?:{LANGUAGE})\b"
     r"|^\W*(?:请|帮我|给我)*(?:把|写一|讲个|列|翻译)|一[封首篇句]",
     re.IGNORECASE,
 )
-_CLAUSES = re.compile(r"[,，；!！.。—]\s*|;\s|\s(?=(?:and|but|because|since|so)\s)", re.IGNORECASE)
-_NEGATIVE = re.compile(
+CLAUSES = re.compile(r"[,，；!！.。—]\s*|;\s|\s(?=(?:and|but|because|since|so)\s)", re.IGNORECASE)
+FORBIDS = re.compile(
     r"\b(?:not|never|stop|no|\w+n['’]t|cannot|skip|avoid|leave out"
     r"|omit|out of|without)\b|不|别(?!字|人)",
     re.IGNORECASE,
 )
-_ONLY = re.compile(r"\bonly\b|只", re.IGNORECASE)
-_FORBIDS = re.compile(r"\b(?:not|never|stop|no|\w+n['’]t|avoid)\b|不|别(?!字|人)", re.IGNORECASE)
+ONLY = re.compile(r"\bonly\b|只", re.IGNORECASE)
+FORBIDS_ALWAYS = re.compile(
+    r"\b(?:not|never|stop|no|\w+n['’]t|avoid)\b|不|别(?!字|人)", re.IGNORECASE
+)
 # Words that say how an assistant works, or how much something holds, and not what about.
-_GENERAL = vocabulary(
+GENERAL = vocabulary(
     "a about again all allowed always an and answer any anymore are as ask at back be better "
     "but by call can care do don each else end ever every everything fine for free from get "
     "give go good had has have how i if in is it just keep kindly know last like list longer "
@@ -252,41 +589,12 @@ _GENERAL = vocabulary(
     "with word would write you your yours answers replies messages response mine me's re s t "
     "ll ve m d"
 )
-_GENERAL_CHINESE = re.compile(
+GENERAL_CHINESE = re.compile(
     r"回答|回复|答复|直接|给|别(?!字|人)|每段话|后面|最后|开头|结尾|加|每次|每条|每天|以后|今后|从现在[起开始]*|可以|不用|不必|不需要|别再|不要|给我|跟我"
     r"|对我|帮我|我|你|请|都|用|叫|称呼|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那"
     r"|个|时候|没关系|表示|标上|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
 )
-
-# Words of a clause that eases, beside what it eases.
-PLAIN_WORDS = frozenset(
-    (
-        "a able actually add adding again all allowed alright also an and any anymore anyway are "
-        "aren't ask asked answer answering answers as at back be become best better bit bother "
-        "but by can can't come continue could cut definitely ditch do doesn't don't done drop "
-        "either end enough ever every explanations feel few fine for format free from generally "
-        "get getting give go going gone good great happy have here honestly hurt if in include "
-        "including instead is isn't it's just keep kindly lately leave less let let's level like "
-        "little long longer lose loosen lot make may maybe me messages might mind more most much "
-        "must necessary need needed needn't nice no normal normally not now of off ok okay on "
-        "once only or ordinary out over paragraphs perfectly perhaps plain please preferred "
-        "probably problem prose put quite rather really regular relax required replies reply "
-        "replying respond responding responses return rid right rule scrap send sentences shall "
-        "should since skip so some sometimes sound speak speaking start stick still stop style "
-        "such switch system talk talking text thank thanks that that's the them then there "
-        "there's things those though to tone too totally unit units unless unnecessary until up "
-        "us use using usual usually very want way welcome well will with without won't word words "
-        "would wouldn't write writing yes yet you you'd you'll you're your"
-    ).split()
-)
-PLAIN_CHINESE = re.compile(
-    r"(?:可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
-    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
-    r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
-    r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
-    r"|[用说讲写加带发得地的了吧啦也就都再又行好别太改换转回成到变来请要能正常平时重新去掉取消把免省随挺多少更开])"
-)
-_MORE_PLAIN = PLAIN_WORDS.union(
+MORE_PLAIN = PLAIN_WORDS.union(
     (
         "after before about am any's anything applies basics been being bring broken cancel "
         "care changed "
@@ -299,11 +607,11 @@ _MORE_PLAIN = PLAIN_WORDS.union(
         "works wrong yourself"
     ).split()
 )
-_MORE_CHINESE = re.compile(
+MORE_CHINESE = re.compile(
     "稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系"
     rf"|{PLAIN_CHINESE.pattern}|[太都免当套先烦算必么不只叫我腻累听看好也里上中夹点些可以能就没需须说]"
 )
-_OWN = re.compile(
+OWN = re.compile(
     rf"{_JOINED}(?:(?:my|our) |i (?!(?:\w+ )?(?:no longer|need|care|mind|want|prefer|never|gave"
     r"|was wrong|don['’]t|do not|would)\b)"
     r"|i(?:['’]d| would) like to\b|(?:the|an?) \w+(?: \w+)? (?:is|are|would)\b"
@@ -314,9 +622,8 @@ _OWN = re.compile(
     r"|^\W*我(?:的|们|现在|以后|又|也|已经)*(?:可以|不用|能|会|开始)",
     re.IGNORECASE,
 )
-_IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
-_YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
-
+IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
+YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
 # What has one value at a time: forms of the values of each matter.
 _TONES = (
     r"(?<!to )normal(?:ly)?|loosen|relaxed tone|easier on|gentl\w+|(?:in)?formal\w*"
@@ -324,7 +631,7 @@ _TONES = (
     r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)"
     r"|正常|温柔|毒舌|严厉|正式|随意|客气|像[^，。]+"
 )
-_MATTERS: Mapping[str, re.Pattern[str]] = {
+MATTERS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
     for name, form in {
         "language": rf"{LANGUAGE}|[中英法德日韩俄汉粤][文语]|西班牙[文语]|意大利[文语]|说中",
@@ -335,7 +642,7 @@ _MATTERS: Mapping[str, re.Pattern[str]] = {
         "format": "bullet points?|tables?|paragraphs?|plain text|prose|列表|表格|段落",
     }.items()
 }
-_LEVELS = tuple(  # words that mean the same
+LEVELS = tuple(  # words that mean the same
     re.compile(form, re.IGNORECASE)
     for form in (
         r"\bsimpl[ey]\w*|\bas if i were|\bbeginner|\bdumb(?:ed)?(?: \w+)? down|\bbasics\b"
@@ -344,116 +651,22 @@ _LEVELS = tuple(  # words that mean the same
         r"|(?:one|two|three|four|five) sentences?)\b|简短|简洁|[别不]要?超过|[^，。]短",
     )
 )
-_LONG = re.compile(
+LONG = re.compile(
     r"(?<!any )(?<!no )\blonger\b|\b(?:long|elaborat\w+|in (?:more )?detail|detailed|thorough"
     r"|as much as you (?:like|want)|more than)\b|详细|展开|长[一些点]",
     re.IGNORECASE,
 )
-_CASE = re.compile(
+CASE_CLAUSE = re.compile(
     r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当)[^,，]*|.*时候?",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"(?:[“「『]|(?<!\w)[\"'‘])([^\"”」』'’]{2,30})[\"”」』'’]")
-_REASON = re.compile(
+QUOTED_WORDS = re.compile(r"(?:[“「『]|(?<!\w)[\"'‘])([^\"”」』'’]{2,30})[\"”」』'’]")
+REASON = re.compile(
     r",\s*(?:(?:because|since|as|so) )*(?:i|my|we|it|our)\b.*|\b(?:because|since|so that) .*",
     re.IGNORECASE,
 )
 # Of one kind of text or one person alone.
-_OBJECT = re.compile(
+KIND_OF_TEXT = re.compile(
     r"\b(?:e-?mails?|letters?|reports?|subjects?|titles?|posts?|tweets?|essays?|commits?)\b|邮件|报告|信|作业|文章",
     re.IGNORECASE,
 )
-
-
-@lru_cache(maxsize=_CACHED)
-def may_end(sentence: str) -> bool:
-    """Return whether a sentence says that something is over, allowed or otherwise now."""
-    return any(map(_clause_cues, _CLAUSES.split(sentence)))
-
-
-@lru_cache(maxsize=_CACHED_PAIRS)
-def ends(newer: str, older: str) -> bool:
-    """Return whether a sentence ends or eases an older instruction that it names."""
-    if not may_end(newer) or _ONE_TEXT.search(newer):
-        return False
-    if _OBJECT.search(older) and not _OBJECT.search(newer):
-        return False
-    main = _CASE.sub("", older)
-    ending = {"allowed"} if _NEGATIVE.search(older) else {"over"}
-    if _ONLY.search(older):
-        ending = {"allowed", "over"}
-    for clause in _CLAUSES.split(newer):
-        cues = _clause_cues(clause)
-        if not cues or _has_more(clause, older, cues):
-            continue
-        if main == older and _gives_another_value(clause, older, cues):
-            return True
-        named = newer if _IT.search(clause) else clause
-        if ending & cues and _is_named(older, main, named):
-            return True
-    return False
-
-
-def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
-    """Return whether a clause tells of something else than an instruction."""
-    if _OWN.search(clause) and not ("over" in cues and clause.lower().startswith("the ")):
-        return True
-    rest = clause
-    for form in (*_MATTERS.values(), *_LEVELS, _LONG):
-        rest = form.sub(" ", rest)
-    if HAN.search(clause):
-        known = set("".join(HAN.findall(older)))
-        plain = _MORE_CHINESE.sub("", rest)
-        return sum(one not in known for one in plain if one.isalnum()) > 0
-    said = vocabulary(older)
-    words = re.findall(r"[^\W_]+(?:'\w+)?", rest.lower().replace("’", "'"))
-    more = {one for one in words if one not in _MORE_PLAIN}
-    more = {one for one in more if not vocabulary(one) <= said}
-    return len(more) > bool(_YOU.search(clause))
-
-
-def _is_named(older: str, main: str, newer: str) -> bool:
-    """Return whether a sentence has words of what an older instruction is about."""
-    said = _about(newer)
-    if any(word in normalize(newer) for word in map(normalize, _QUOTED.findall(older))):
-        return True
-    if main != older and len(_about(older) & said) >= _OF_CASE:
-        return True
-    about = _about(_REASON.sub("", main))
-    return len(about & said) >= max(1, _LEAST_SHARED * len(about))
-
-
-def _gives_another_value(newer: str, older: str, cues: frozenset[str]) -> bool:
-    """Return whether a sentence gives another value to the matter of an older instruction."""
-    simple, short = _LEVELS
-    if "over" in cues and simple.search(older) and simple.search(newer):
-        return True
-    if "allowed" in cues and short.search(older) and _LONG.search(newer):
-        return True
-    if "other" not in cues or _FORBIDS.search(older):
-        return False
-    for form in _MATTERS.values():
-        of = {value.lower() for value in form.findall(older)}
-        if of and {value.lower() for value in form.findall(newer)} - of:
-            return True
-    return False
-
-
-@lru_cache(maxsize=_CACHED)
-def _clause_cues(clause: str) -> frozenset[str]:
-    """Read what a clause says of whatever it names: "over", "allowed" or "other"."""
-    if not clause or _OTHERS.search(clause):
-        return frozenset()
-    place = 1 if HAN.search(clause) else 0
-    return frozenset(name for name, *forms in _CUES if forms[place].search(clause))
-
-
-@lru_cache(maxsize=_CACHED)
-def _about(sentence: str) -> frozenset[str]:
-    """Read the words that a sentence is about; of Chinese, each two characters side by side."""
-    if not HAN.search(sentence):
-        return vocabulary(sentence) - _GENERAL
-    plain = _GENERAL_CHINESE.sub(" ", sentence)
-    runs = HAN.findall(plain)
-    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
-    return frozenset(pairs | {one for one in vocabulary(plain) if one.isascii()})
