@@ -4,13 +4,12 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 `commonplace.admin`, and from nothing deeper.
 """
 
-from ..concurrency import LRUCache, await_within, call_within, start_call
+from ..concurrency import LRUCache, await_within, start_call
 from ..errors import short_repr
 from ..events import EventName, MemoryEvent, OnEvent
 from ..retrieval.utterance_kinds import is_small_talk
 from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
 from ..settings import is_url, split_place, to_folder, without_secret
-from ..types import check_kinds, check_scope
 from ..validation import (
     SCOPE_FIELDS,
     check_choice,
@@ -19,7 +18,6 @@ from ..validation import (
     check_integer,
     check_metadata,
     check_name,
-    check_share,
     hinting_call,
     hinting_init,
     hinting_methods,
@@ -126,13 +124,11 @@ __all__ = [
     "arun_plan",
     "await_within",
     "call",
-    "call_within",
     "check_choice",
     "check_flag",
     "check_function",
     "check_id_source",
     "check_integer",
-    "check_kinds",
     "check_list",
     "check_mapping",
     "check_memory",
@@ -140,8 +136,6 @@ __all__ = [
     "check_name",
     "check_policy",
     "check_prefix",
-    "check_scope",
-    "check_share",
     "choose",
     "clean",
     "field_of",

@@ -19,6 +19,12 @@ from ..types import now
 MISCONFIGURED = (InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError)
 """What an operator must mend; no agent should begin to work without knowing."""
 _SILENT = ("recall", "write", "forget")  # what a turn does by itself, and never raises
+_SILENT_LINE = "memory %s failed; the agent continues without it: %s"
+_LINES = {
+    "late": "memory %s is late; it goes on, and so does the agent: %s",
+    "waiting": "memory %s waits in memory and is tried again; the agent continues: %s",
+    "lost": "memory %s is lost, as it cannot wait any more; the agent continues: %s",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +107,9 @@ class MemoryHealth:
         if kind in outage.kinds:
             return ()
         outage.kinds.add(kind)
-        if event.name == "late":
-            line = "memory %s is late; it goes on, and so does the agent: %s"
-        elif event.name == "waiting":
-            line = "memory %s waits in memory and is tried again; the agent continues: %s"
-        elif event.name == "lost":
-            line = "memory %s is lost, as it cannot wait any more; the agent continues: %s"
-        elif event.operation in _SILENT:
-            line = "memory %s failed; the agent continues without it: %s"
-        else:
-            line = "memory %s failed: %s"  # its caller, who may be a model, got the error
-        return line, event.operation, event.error
+        # The caller of another operation, who may be a model, got the error.
+        line = _SILENT_LINE if event.operation in _SILENT else "memory %s failed: %s"
+        return _LINES.get(event.name, line), event.operation, event.error
 
 
 class WarnOnce:
@@ -131,4 +129,4 @@ class WarnOnce:
         kind = f"{what} {type(error).__name__}"
         if kind not in self._seen:
             self._seen.add(kind)
-            self._log.warning("memory %s failed; the agent continues without it: %s", what, error)
+            self._log.warning(_SILENT_LINE, what, error)

@@ -374,6 +374,7 @@ getattr(threading, "_register_atexit", atexit.register)(_close_all)
 # -- the write of a turn ---------------------------------------------------------------------------
 
 
+@dataclass(slots=True, eq=False)
 class TurnWrite:
     """One write of a turn: reports once what became of it in its time, and a later failure.
 
@@ -381,42 +382,36 @@ class TurnWrite:
 
     Attributes:
         messages, scope: what is written, and where.
+        count: of the messages that state something.
+        named: what is to be forgotten.
+        seconds: that its caller waits.
         end: what of it was not accepted before.
         done: what it was in time; None if it may be neither.
     """
 
-    def __init__(
-        self,
-        agent: "AgentMemory",
-        messages: Sequence[Message],
-        scope: Scope,
-        count: int,
-        named: Sequence[str],
-        seconds: float,
-    ) -> None:
-        self.messages = messages
-        self.scope = scope
-        self.end = TurnEnd(messages=messages)
-        self.seconds = seconds
-        self._agent = agent
-        self._count = count
-        self._named = named
-        self._at = now()
-        self._start = time.monotonic()
-        self._lock = threading.Lock()
-        self._is_reported = False
-        self._has_failed = False
-        self.done: InTime | None = None
+    agent: "AgentMemory"
+    messages: Sequence[Message]
+    scope: Scope
+    count: int
+    named: Sequence[str]
+    seconds: float
+    end: TurnEnd = TurnEnd(messages=())
+    done: InTime | None = None
+    _at: datetime = field(default_factory=now)
+    _start: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_reported: bool = False
+    _has_failed: bool = False
 
     def run(self, add: Callable[[], WriteResult]) -> None:
         """Write what waits, then this by calling `add`; never raises."""
         try:
-            self._agent.lazy.waiting.write()
+            self.agent.lazy.waiting.write()
             self._finish(add())
         except Exception as error:
             self._wait_or_fail(error)
-        if self._named:
-            self._agent.retract(self._named, self.messages, self.scope, self._at)
+        if self.named:
+            self.agent.retract(self.named, self.messages, self.scope, self._at)
 
     async def arun(self, add: Awaitable[WriteResult]) -> None:
         """Write this by awaiting `add`, where nothing waits; never raises."""
@@ -424,13 +419,13 @@ class TurnWrite:
             self._finish(await add)
         except Exception as error:
             self._wait_or_fail(error)
-        if self._named:
-            await self._agent.aretract(self._named, self.messages, self.scope, self._at)
+        if self.named:
+            await self.agent.aretract(self.named, self.messages, self.scope, self._at)
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""
         if self.done != "written":
-            self._agent.lazy.is_late = True
+            self.agent.lazy.is_late = True
             self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
@@ -440,16 +435,16 @@ class TurnWrite:
             return
         # Pending at once is what only waits for a loop with an asynchronous model.
         is_over = result.pending and time.monotonic() - self._start >= self.seconds
-        if is_over and self._agent.policy.await_write:
+        if is_over and self.agent.policy.await_write:
             self.expire()
             return
-        self._agent.lazy.is_late = False
+        self.agent.lazy.is_late = False
         self.done = "written"
-        if self._count:
+        if self.count:
             self._report("written", None)
 
     def _follow(self, *results: WriteResult) -> None:
-        if (memory := self._agent.lazy.opened) is not None:
+        if (memory := self.agent.lazy.opened) is not None:
             with contextlib.suppress(MemoryClosedError):  # the journal has it
                 for one in results:
                     if one.pending:
@@ -461,17 +456,21 @@ class TurnWrite:
             self.done = "accepted" if getattr(error, "retried", False) else None
             self._fail(error)
             return
-        _take_back(self._agent, self.end, self.scope)
-        name = let_wait(self._agent, self.messages, self.scope, self._at, self._write_again)
+        if self.end.before:  # it was accepted when the turn began, and still is
+            ids = turn_record_ids(self.end.before, self.scope, self.agent.policy)
+            done = Accepted(id(self.agent))
+            done.set_result(self.end.accepted[0])
+            self.agent.lazy.turns.begin(self.end.before, ids, done)
+        name = let_wait(self.agent, self.messages, self.scope, self._at, self._write_again)
         if name is not None:
             self._is_reported = False  # that it was late is not all
             self._report(name, error)
 
     def _write_again(self, messages: Sequence[Message], scope: Scope) -> None:
-        self._follow(self._agent.add(messages, scope, wait=False))
+        self._follow(self.agent.add(messages, scope, wait=False))
 
     def _fail(self, error: Exception) -> None:
-        self._agent.lazy.is_late = isinstance(error, TimeoutError)
+        self.agent.lazy.is_late = isinstance(error, TimeoutError)
         with self._lock:
             if self._has_failed or type(error) is type(self.end.error):
                 return  # told already
@@ -484,15 +483,7 @@ class TurnWrite:
             if self._is_reported:
                 return
             self._is_reported = True
-        self._agent.report(name, "write", self.scope, self._start, self._count, error)
-
-
-def _take_back(agent: "AgentMemory", end: TurnEnd, scope: Scope) -> None:
-    """Know again what was accepted of a turn whose end was not."""
-    if end.before:
-        done = Accepted(id(agent))
-        done.set_result(end.accepted[0])
-        agent.lazy.turns.begin(end.before, turn_record_ids(end.before, scope, agent.policy), done)
+        self.agent.report(name, "write", self.scope, self._start, self.count, error)
 
 
 def let_wait(
