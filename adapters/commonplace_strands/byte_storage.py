@@ -3,7 +3,6 @@
 Values are checkpoints of the memory, one thread per session, and one for what belongs to none.
 """
 
-import asyncio
 import builtins
 import json
 import re
@@ -65,7 +64,10 @@ class CommonplaceStorage:
             StorageError: the key is empty or no Unicode text, the value is no bytes, or the memory
                 fails.
         """
-        _check_value(data)
+        given: object = data
+        if not isinstance(given, bytes | bytearray | memoryview):  # an int would be as many zeros
+            kind = type(given).__name__
+            raise StorageError(f"A stored value must be bytes, not {kind}. Encode it first.")
         scope, address = self._locate(key)
         checkpoint = Checkpoint(
             address=address,
@@ -125,9 +127,8 @@ class CommonplaceStorage:
     # -- wiring --------------------------------------------------------------------------------
 
     async def _run(self, work: Callable[[Checkpoints], T]) -> T:
-        """Run on a thread, so that a loop goes on meanwhile."""
         try:
-            return await asyncio.to_thread(lambda: work(self._memory.get().admin.checkpoints))
+            return await self._memory.on_checkpoints(work)
         except CommonplaceError as error:
             raise StorageError(str(error)) from error
 
@@ -135,8 +136,7 @@ class CommonplaceStorage:
         """Return whose a value is, and where it is kept."""
         _check(key)
         if not key:
-            message = "A storage key must not be empty."
-            raise StorageError(message)
+            raise StorageError("A storage key must not be empty.")
         scope, named = self._scope, _OF_SESSION.search(key)
         if named is not None and scope.session_id is None:
             scope = in_session(scope, named[1])
@@ -151,21 +151,13 @@ class CommonplaceStorage:
         return sorted(key for key in keys if key.startswith(prefix))
 
 
-def _check_value(data: object) -> None:
-    if not isinstance(data, bytes | bytearray | memoryview):  # an int would be as many zeros
-        message = f"A stored value must be bytes, not {type(data).__name__}. Encode it first."
-        raise StorageError(message)
-
-
 def _check(key: object) -> None:
     if not isinstance(key, str):
-        message = f"The storage key {key!r} must be a text. Give a string."
-        raise StorageError(message)
+        raise StorageError(f"The storage key {key!r} must be a text. Give a string.")
     try:
         key.encode()
     except UnicodeEncodeError as error:
-        message = f"The storage key {key!r} is not Unicode text."
-        raise StorageError(message) from error
+        raise StorageError(f"The storage key {key!r} is not Unicode text.") from error
 
 
 def _run_of(address: Address) -> str:

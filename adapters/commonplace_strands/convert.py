@@ -53,12 +53,6 @@ def blocks_of(message: Mapping[str, Any]) -> list[Any]:
     return [*content] if isinstance(content, list | tuple) else []
 
 
-def in_blocks(message: StrandsMessage) -> StrandsMessage:
-    """Return a message with blocks in place of a plain string; the message itself without one."""
-    content: object = message.get("content")
-    return {**message, "content": blocks_of(message)} if isinstance(content, str) else message
-
-
 def text_of(message: Mapping[str, Any]) -> str:
     """Return a message's text; empty for a note, tool traffic and a recorded direct tool call."""
     if is_note(custom_metadata(message)):

@@ -24,7 +24,7 @@ from strands.types.content import Message as StrandsMessage
 from commonplace import Scope, WrongTypeError
 from commonplace.agents import LazyMemory, check_choice, check_mapping
 
-from .convert import in_blocks
+from .convert import blocks_of
 from .multiagent import caller_of
 from .turn_owner import is_agents, mark_as_agents, read_tag
 
@@ -100,10 +100,13 @@ class ExtractionRegistration(ExtractionTrigger):
 
 def _use_blocks(event: BeforeInvocationEvent) -> None:
     """Put blocks in place of plain strings, at which the manager fails for all that it has."""
-    given = event.messages or []
-    in_place = [in_blocks(message) for message in given]
-    if any(new is not message for new, message in zip(in_place, given, strict=True)):
-        event.messages = in_place
+    given: list[Any] = event.messages or []
+    if any(isinstance(one.get("content"), str) for one in given):
+        in_blocks: list[Any] = [
+            {**one, "content": blocks_of(one)} if isinstance(one.get("content"), str) else one
+            for one in given
+        ]
+        event.messages = in_blocks
 
 
 def _mark_question(event: BeforeInvocationEvent) -> None:

@@ -60,7 +60,6 @@ from .turn import (
     TurnRecords,
     TurnRegistry,
     active_call,
-    active_turn,
     asker_of,
     calling_turn,
     conversation_id,
@@ -323,7 +322,10 @@ class MemoryPlugin(Plugin):
         self._agent_memory.warn("scope", missing)
 
     def _tool_turn(self, _context: ToolContext) -> tuple[Scope, TurnRecords]:
-        return active_turn(self._memory, self)
+        call = active_call(self._memory, self)
+        if call is None or call.turn.scope is None:
+            raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+        return call.turn.scope, call.turn.shown
 
     # -- calls of models and tools -------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Sessions are rows of JSON in the memory's checkpoints, one thread for each sessi
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from strands.session.session_repository import SessionRepository
@@ -22,7 +23,7 @@ from commonplace.agents import (
     hinting_init,
     in_session,
 )
-from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, iterate_checkpoints
 
 from .turn_owner import Id, required_scope
 
@@ -77,8 +78,7 @@ class CommonplaceSessionRepository(SessionRepository):
         _check_type("session", session, Session)
         rows = self._rows(session.session_id)
         if rows.find(*_SESSION) is not None:
-            message = f"Session {session.session_id} already exists"
-            raise SessionException(message)
+            raise SessionException(f"Session {session.session_id} already exists")
         rows.put(*_SESSION, "session", session)
         return session
 
@@ -275,26 +275,23 @@ class SessionRows:
         row = self.find(table, name)
         if row is None:
             session = self._scope.session_id
-            message = f"Session {session} does not exist, or has no {name!r} in its {table}"
-            raise SessionException(message)
+            raise SessionException(
+                f"Session {session} does not exist, or has no {name!r} in its {table}"
+            )
         return row
 
     def list(
         self, table: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[dict[str, Any]]:
         """Iterate over the rows of a table, smallest name first; `limit` of them, or all."""
-        selection = Selection(thread=self._thread, namespace=table)
-        after: Address | None = None
-        while limit is None or limit > 0:
-            size = _PAGE_SIZE if limit is None else min(limit, _PAGE_SIZE)
-            page = self._checkpoints.page(
-                selection, limit=size, after=after, offset=offset, is_ascending=True
-            )
-            yield from map(_decode, page)
-            if len(page) < size:
-                return
-            after, offset = page[-1].address, 0
-            limit = None if limit is None else limit - size
+        rows = iterate_checkpoints(
+            self._checkpoints,
+            Selection(thread=self._thread, namespace=table),
+            page_size=min(limit or _PAGE_SIZE, _PAGE_SIZE),
+            offset=offset,
+            is_ascending=True,
+        )
+        return map(_decode, islice(rows, limit))
 
     def delete(self) -> None:
         """Remove all rows of the session."""

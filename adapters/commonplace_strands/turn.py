@@ -16,11 +16,10 @@ from weakref import WeakKeyDictionary
 from strands.agent import AgentResult
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import InvalidScopeError, Match, Memory, Message, Record, Scope
+from commonplace import Match, Memory, Message, Record, Scope
 from commonplace.agents import LazyMemory, ShownRecords, to_messages
 
 from .convert import answer_of, text_of, tool_results
-from .turn_owner import NO_OWNER
 
 if TYPE_CHECKING:
     from .multiagent import MultiAgentRun
@@ -242,14 +241,6 @@ def own_turn(memory: LazyMemory, scope: Scope) -> StrandsTurn | None:
     turn_scope = None if call is None else call.turn.scope
     is_own = turn_scope is not None and turn_scope.owner == scope.owner
     return call.turn if call is not None and is_own else None
-
-
-def active_turn(memory: LazyMemory, plugin: object = None) -> tuple[Scope, TurnRecords]:
-    """Return the owner of the turn around here, as `active_call` does, and what it was shown."""
-    call = active_call(memory, plugin)
-    if call is None or call.turn.scope is None:
-        raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-    return call.turn.scope, call.turn.shown
 
 
 def calling_turn() -> StrandsTurn | None:

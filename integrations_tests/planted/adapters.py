@@ -371,8 +371,8 @@ FAULTS = (
         name="strands-session-page",
         what="A page of messages begins one too late",
         file=f"{_STRANDS}/sessions.py",
-        old="            after, offset = page[-1].address, 0\n",
-        new="            after, offset = page[-1].address, 1\n",
+        old="            offset=offset,\n",
+        new="            offset=offset + 1,\n",
         tests=(f"{_TESTS}/strands/test_strands_sessions.py",),
     ),
     Fault(

@@ -64,7 +64,9 @@ def run_hook(event: Mapping[str, Any], memory: "Memory", owner: Scope) -> dict[s
     name, scope = event.get("hook_event_name"), in_session(owner, event.get("session_id"))
     prompt = _text(event.get("prompt"))
     if name == "SessionStart":
-        return _shown(name, [*agent.recall(scope, ""), *_newest(memory, owner)])
+        newest = memory.list(owner, kinds=("fact", "procedure"), limit=_NEWEST)
+        known = [Match(record=record, score=1.0) for record in newest]
+        return _shown(name, [*agent.recall(scope, ""), *known])
     if name == "UserPromptSubmit" and not _OF_PROGRAM.match(prompt):
         held = [one.text for one in _transcript(event.get("transcript_path"), is_held=True)]
         found = agent.recall(scope, prompt, Conversation(texts=held))
@@ -78,11 +80,6 @@ def run_hook(event: Mapping[str, Any], memory: "Memory", owner: Scope) -> dict[s
             said = said[starts[-1] :] if starts else said
         agent.write(list({one.id: one for one in said}.values()), scope)
     return {}
-
-
-def _newest(memory: "Memory", owner: Scope) -> list[Match]:
-    page = memory.list(owner, kinds=("fact", "procedure"), limit=_NEWEST)
-    return [Match(record=record, score=1.0) for record in page]
 
 
 def _shown(name: str, matches: list[Match]) -> dict[str, Any]:

@@ -235,19 +235,20 @@ def iterate_checkpoints(
     *,
     page_size: int = 256,
     after: Address | None = None,
+    offset: int = 0,
     is_ascending: bool = False,
 ) -> Iterator[Checkpoint]:
     """Iterate over checkpoints in the order of `Checkpoints.page`, reading a page when it is due.
 
     Args:
         page_size: how many to read at a time, 1 to 1000.
-        after: where to begin, as in `Checkpoints.page`.
+        after, offset: where to begin, as in `Checkpoints.page`.
         is_ascending: smallest first.
     """
     while page := checkpoints.page(
-        selection, limit=page_size, after=after, is_ascending=is_ascending
+        selection, limit=page_size, after=after, offset=offset, is_ascending=is_ascending
     ):
         yield from page
         if len(page) < page_size:
             return
-        after = page[-1].address
+        after, offset = page[-1].address, 0
