@@ -5,6 +5,7 @@ logged to `commonplace_openai_agents`, and the agent goes on without memory.
 """
 
 import inspect
+import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks
 from agents.tool_context import ToolContext
 
-from commonplace import Message, Policy, Scope
+from commonplace import InvalidScopeError, Message, Policy, Scope
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
@@ -24,9 +25,12 @@ from commonplace.agents import (
     MemorySource,
     OnEvent,
     ShownRecords,
+    Tool,
     check_id_source,
     check_policy,
+    field_of,
     hinting_init,
+    in_session,
     instructions,
     render,
     shown,
@@ -36,13 +40,18 @@ from commonplace.agents import (
 )
 
 from .convert import answer_of, text_of, user_texts
-from .sessions import CommonplaceSession
-from .tools import make_tool
-from .turn_owner import IdSource, NoUserError, scope_of
+from .sessions import CommonplaceSession, Id
+
+IdSource = Id | Callable[[Any], Id | None]
+"""An id, or a function that reads it from a run's context and returns None if that has none."""
 
 Run = RunContextWrapper[Any]
 Instructions = str | Callable[[Run, Agent[Any]], Any] | None
 _UNANSWERED = 10_000  # texts
+
+
+class NoUserError(InvalidScopeError):
+    """A run that names nobody has no memory."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,9 +132,7 @@ class MemoryHooks(RunHooks[Any]):
         self._running: WeakValueDictionary[tuple[int, int], OpenAITurn] = WeakValueDictionary()
         self._unanswered = LRUCache[tuple[str, int, str], str](_UNANSWERED)
         given = tools(self.policy) if self.policy.has_tools else ()
-        self.tools: list[FunctionTool] = [
-            make_tool(tool, self._memory, self._tool_turn) for tool in given
-        ]
+        self.tools: list[FunctionTool] = [*map(self._to_tool, given)]
 
     def instructions(self, given: Instructions = None) -> Callable[[Run, Agent[Any]], Any]:
         """Make an agent's instructions: given ones, those of the tools if it has them, the note."""
@@ -170,7 +177,7 @@ class MemoryHooks(RunHooks[Any]):
     def _turn(self, context: Run, agent: Agent[Any]) -> OpenAITurn | None:
         """Find or begin the turn of a run; None, logged once, for nobody."""
         try:
-            scope = scope_of(context.context, *self._ids)
+            scope = self._scope_of(context.context)
         except NoUserError as error:
             self._memory.warn("scope", error)
             return None
@@ -207,4 +214,37 @@ class MemoryHooks(RunHooks[Any]):
         turn = self._running.get((id(context.usage), id(context.agent)))
         if turn is not None:
             return turn.scope, turn.shown
-        return scope_of(context.context, *self._ids), ShownRecords()
+        return self._scope_of(context.context), ShownRecords()
+
+    def _scope_of(self, context: object) -> Scope:
+        """Make the scope of a run, in the session that its context names."""
+        user_id, agent_id = self._ids
+        user_id = field_of(context, "user_id") if user_id is None else user_id
+        try:
+            user, agent = (one(context) if callable(one) else one for one in (user_id, agent_id))
+        except Exception as error:
+            raise NoUserError(
+                field="user_id", value=None, reason=f"cannot be read ({error})"
+            ) from error
+        if user is None:
+            reason = "is unknown: give the run context={'user_id': ...}"
+            raise NoUserError(field="user_id", value=None, reason=reason)
+        return in_session(to_scope(user, agent), field_of(context, "session_id"))
+
+    def _to_tool(self, tool: Tool) -> FunctionTool:
+        """Make a tool as the SDK runs it; what fails becomes a text that the model reads."""
+
+        async def invoke(context: ToolContext[Any], arguments: str) -> str:
+            try:
+                given = json.loads(arguments or "{}")
+                return await self._memory.acall_tool(tool.name, given, *self._tool_turn(context))
+            except Exception as error:
+                return f"Error in {tool.name}: {error}"
+
+        return FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=dict(tool.schema),
+            on_invoke_tool=invoke,
+            strict_json_schema=False,  # it has optional arguments
+        )

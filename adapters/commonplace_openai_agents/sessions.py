@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from agents.items import TResponseInputItem
@@ -26,7 +27,9 @@ from commonplace.agents import (
 from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection, iterate_checkpoints
 
 from .convert import user_texts
-from .turn_owner import Id
+
+Id = str | int | Enum
+"""An id as an application gives it; `to_scope` makes it text."""
 
 _BLOB_TYPE = "openai-agents/json"
 _DIGITS = 20
