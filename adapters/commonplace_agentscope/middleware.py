@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from commonplace import ChatModel, CommonplaceError, Embedder, InvalidRecordError, Memory, Policy
+from commonplace import ChatModel, Embedder, InvalidRecordError, Memory, Policy
 from commonplace.agents import (
     UNSET,
     WRITE_PATIENCE,
@@ -192,8 +192,8 @@ class CommonplaceMiddleware(MiddlewareBase):
                 yield item
                 if isinstance(item, ReplyStartEvent):
                     note = await turn.recall()
-                    self._check_configuration(turn)
                     await turn.accept()
+                    self._memory.raise_misconfiguration()
                     if note is not None:
                         yield note
                 turn.drop_notes_if_isolated()
@@ -279,13 +279,6 @@ class CommonplaceMiddleware(MiddlewareBase):
             timeout: seconds that the writes are waited for.
         """
         await self._memory.aclose(self, timeout)
-
-    def _check_configuration(self, turn: AgentScopeTurn) -> None:
-        try:
-            self._memory.raise_misconfiguration()
-        except CommonplaceError:
-            turn.forget_input()  # there is nowhere to write it
-            raise
 
     async def _has_tools(self, agent: "Agent") -> bool:
         """Return whether the agent's toolkit holds every tool that the instructions name."""

@@ -97,13 +97,13 @@ class AgentScopeTurn:
             if is_message or not self.state.has_awaiting_tool_calls(self.reply.name):
                 return
             self._id = self.state.reply_id
-            owners = _answered_now(self.state, self.key)
+            owners = self._answered_now()
             scope = self.reply.scope
             if owners and (scope is None or scope.key not in owners):
                 # Another user confirms; the call that waits is still of those who asked for it.
                 self.reply.is_isolated = True
             elif scope is not None:
-                self._pending = _load_pending(self.state, self.key, scope)
+                self._pending = self._load_pending(scope)
                 await self._show_again(scope)
                 await self.accept()
         except Exception as error:
@@ -121,7 +121,7 @@ class AgentScopeTurn:
             elif isinstance(item, ReplyStartEvent):
                 self._id = item.reply_id
                 self._drop_old_notes()
-                _save_pending(self.state, self.key, self.reply.owner, self._pending)
+                self._save_pending()
             elif isinstance(item, RequireUserConfirmEvent | RequireExternalExecutionEvent):
                 self._save_shown()
         except Exception as error:
@@ -193,10 +193,6 @@ class AgentScopeTurn:
         except Exception as error:
             self.memory.warn("write", error)
 
-    def forget_input(self) -> None:
-        """Accept nothing of this turn."""
-        self._is_accepted = True
-
     def end(self) -> None:
         """Drop a transient note and the pending messages, unless the reply pauses."""
         self.reply.is_over = True
@@ -206,8 +202,7 @@ class AgentScopeTurn:
             if self.memory.policy.inject == "transient":
                 drop_notes(self.state, self.key, lambda reply_id, _: reply_id == self._id)
             self._save_askers()
-            if self.reply.scope is not None:
-                _drop_pending(self.state, self.key, self.reply.scope, self._id)
+            self._drop_pending(self._id)
         except Exception as error:
             self.memory.warn("state", error)
 
@@ -217,7 +212,7 @@ class AgentScopeTurn:
 
     def _own_unanswered(self) -> list[Msg]:
         """List what nobody answered, without what is known to be asked by another user."""
-        askers = _load_askers(self.state, self.key)
+        askers = self._load_askers()
         return [
             message
             for message in unanswered(self.state.context, self.reply.name)
@@ -226,13 +221,10 @@ class AgentScopeTurn:
 
     def _save_askers(self) -> None:
         """Save who asked what is still unanswered, as after a reply that failed."""
-        askers = dict.fromkeys(self._asked, self._asker) | _load_askers(self.state, self.key)
+        askers = dict.fromkeys(self._asked, self._asker) | self._load_askers()
         left = {message.id for message in unanswered(self.state.context, self.reply.name)}
-        _put(
-            self.state,
-            f"{self.key}{_ASKERS}",
-            {message_id: asker for message_id, asker in askers.items() if message_id in left},
-        )
+        kept = {message_id: asker for message_id, asker in askers.items() if message_id in left}
+        self._put(f"{self.key}{_ASKERS}", kept)
 
     def _take(self, messages: Sequence[Msg]) -> None:
         self._asked = [message.id for message in messages]
@@ -264,8 +256,8 @@ class AgentScopeTurn:
     async def _show_again(self, scope: Scope) -> None:
         """Let the tools change what the part of the reply before the pause has shown."""
         policy = self.memory.policy
-        ids = _load_shown(self.state, self.key, scope) if policy.shows_ids else []
-        if ids:
+        saved = _list(self._entries().get(scope.key), "shown") if policy.shows_ids else []
+        if ids := [one for one in saved if type(one) is str]:
             where = search_scope(scope, policy)
             memory = await await_within(
                 policy.recall_timeout, "opening the memory", self.memory.lazy.aget()
@@ -279,14 +271,13 @@ class AgentScopeTurn:
         owner = self.reply.owner
         if owner is None or not self.memory.policy.shows_ids:
             return
-        entry = _entries(self.state, self.key).get(owner.key)
+        entry = self._entries().get(owner.key)
         if entry is not None:
             entry["shown"] = self.reply.shown.ids
 
     def _messages(self, event: ReplyEndEvent) -> list[Message]:
         reply_id = self._id or event.reply_id
-        if self.reply.scope is not None:
-            _drop_pending(self.state, self.key, self.reply.scope, reply_id)
+        self._drop_pending(reply_id)
         answer = "\n".join(self._streamed.values())
         if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
@@ -309,84 +300,67 @@ class AgentScopeTurn:
             lambda reply_id, owner: reply_id != self._id and not (keeps and owner == partition),
         )
 
+    # -- pending messages in the agent's state -------------------------------------------------
+    #
+    # `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id,
+    # role}, ...], "shown": [record id, ...]}}`, the latter only of a reply that is parked.
+    # `state.middle_context[key + ":askers"] = {message id: scope key}`, of what a failed reply left
+    # unanswered; the scope key is empty where its user was not known.
+    # States are saved, loaded and edited by others: a damaged entry is ignored.
 
-# -- pending messages in the agent's state -------------------------------------------------------
-#
-# `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id, role},
-# ...], "shown": [record id, ...]}}`, the latter only of a reply that is parked.
-# `state.middle_context[key + ":askers"] = {message id: scope key}`, of what a failed reply left
-# unanswered; the scope key is empty where its user was not known.
-# States are saved, loaded and edited by others: a damaged entry is ignored.
+    def _save_pending(self) -> None:
+        """Save the messages until the state's reply is answered; drop those of other replies."""
+        kept = self._answered_now()
+        if self.reply.owner is not None:
+            kept[self.reply.owner.key] = {"reply_id": self.state.reply_id, "said": self._pending}
+        self._put(self.key, kept)
 
+    def _load_pending(self, scope: Scope) -> list[dict[str, str]]:
+        """Read a user's messages that the state's reply answers; empty list if unknown."""
+        return [
+            message
+            for message in _list(self._answered_now().get(scope.key), "said")
+            if isinstance(message, dict)
+            and all(type(message.get(name)) is str for name in _MESSAGE_FIELDS)
+        ]
 
-def _save_pending(
-    state: AgentState, key: str, owner: Scope | None, pending: list[dict[str, str]]
-) -> None:
-    """Save a user's messages until the state's reply is answered; drop those of other replies."""
-    kept = _answered_now(state, key)
-    if owner is not None:
-        kept[owner.key] = {"reply_id": state.reply_id, "said": pending}
-    _put(state, key, kept)
+    def _load_askers(self) -> dict[str, str]:
+        """Read who asked what of the messages that nobody answered, as far as it is known."""
+        saved = self._saved(f"{self.key}{_ASKERS}")
+        found = {message_id: asker for message_id, asker in saved.items() if type(asker) is str}
+        for asker, entry in self._entries().items():
+            for message in _list(entry, "said"):
+                if isinstance(message, dict) and type(message.get("id")) is str:
+                    found.setdefault(message["id"], asker)
+        return found
 
+    def _drop_pending(self, reply_id: str) -> None:
+        """Drop the user's messages of a reply that is over."""
+        entries = self._entries()
+        if entries.get(self._asker, {}).get("reply_id") == reply_id:
+            del entries[self._asker]
+            self._put(self.key, entries)
 
-def _load_pending(state: AgentState, key: str, owner: Scope) -> list[dict[str, str]]:
-    """Read a user's messages that the state's reply answers; empty list if unknown."""
-    return [
-        message
-        for message in _list(_answered_now(state, key).get(owner.key), "said")
-        if isinstance(message, dict)
-        and all(type(message.get(name)) is str for name in _MESSAGE_FIELDS)
-    ]
+    def _answered_now(self) -> dict[str, dict[str, Any]]:
+        """Read the entries of the users whose messages the state's reply answers, by scope keys."""
+        reply_id, entries = self.state.reply_id, self._entries()
+        return {owner: one for owner, one in entries.items() if one.get("reply_id") == reply_id}
 
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        saved = self._saved(self.key)
+        return {owner: entry for owner, entry in saved.items() if isinstance(entry, dict)}
 
-def _load_askers(state: AgentState, key: str) -> dict[str, str]:
-    """Read who asked what of the messages that nobody answered, as far as it is known."""
-    saved = _saved(state, f"{key}{_ASKERS}")
-    found = {message_id: asker for message_id, asker in saved.items() if type(asker) is str}
-    for asker, entry in _entries(state, key).items():
-        for message in _list(entry, "said"):
-            if isinstance(message, dict) and type(message.get("id")) is str:
-                found.setdefault(message["id"], asker)
-    return found
+    def _saved(self, key: str) -> dict[str, Any]:
+        saved = self.state.middle_context.get(key)
+        return saved if isinstance(saved, dict) else {}
 
-
-def _load_shown(state: AgentState, key: str, owner: Scope) -> list[str]:
-    """Read the ids of what a user's reply has shown; empty list if unknown."""
-    shown_ids = _list(_entries(state, key).get(owner.key), "shown")
-    return [record_id for record_id in shown_ids if type(record_id) is str]
-
-
-def _drop_pending(state: AgentState, key: str, owner: Scope, reply_id: str) -> None:
-    """Drop a user's messages of a reply that is over."""
-    entries = _entries(state, key)
-    if entries.get(owner.key, {}).get("reply_id") == reply_id:
-        del entries[owner.key]
-    _put(state, key, entries)
-
-
-def _answered_now(state: AgentState, key: str) -> dict[str, dict[str, Any]]:
-    """Read the entries of the users whose messages the state's reply answers, by scope keys."""
-    entries = _entries(state, key).items()
-    return {owner: entry for owner, entry in entries if entry.get("reply_id") == state.reply_id}
-
-
-def _entries(state: AgentState, key: str) -> dict[str, dict[str, Any]]:
-    saved = _saved(state, key).items()
-    return {owner: entry for owner, entry in saved if isinstance(entry, dict)}
-
-
-def _saved(state: AgentState, key: str) -> dict[str, Any]:
-    saved = state.middle_context.get(key)
-    return saved if isinstance(saved, dict) else {}
+    def _put(self, key: str, entries: dict[str, Any]) -> None:
+        if entries:
+            self.state.middle_context[key] = entries
+        else:
+            self.state.middle_context.pop(key, None)
 
 
 def _list(entry: Mapping[str, Any] | None, name: str) -> list[Any]:
     found = None if entry is None else entry.get(name)
     return found if isinstance(found, list) else []
-
-
-def _put(state: AgentState, key: str, entries: dict[str, Any]) -> None:
-    if entries:
-        state.middle_context[key] = entries
-    else:
-        state.middle_context.pop(key, None)
