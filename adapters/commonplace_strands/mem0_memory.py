@@ -65,29 +65,17 @@ TOOL_SPEC: ToolSpec = {
         }
     },
 }
-REQUIRED = {
-    "store": "content", "get": "memory_id", "retrieve": "query",
-    "delete": "memory_id", "history": "memory_id",
-}  # fmt: skip
 TENANT_FIELDS = (*SCOPE_FIELDS, "run_id", "app_id", "org_id")
 TOP_K = 10
 PAGE_SIZE = 1000
-# The errors are worded as the original tool's.
-NO_IDENTITY = "Either MEM0_USER_ID or MEM0_AGENT_ID environment variable must be set."
-NO_IDENTITY_GIVEN = "Either user_id or agent_id must be provided."
 DENIED = "Access denied"
-NO_ACTION = "action parameter is required"
-UNKNOWN_ACTION = "Invalid action: {}"
-MISSING = "{} is required for {} action"
-NO_CONFIG = "Leave it out; pass memory=Memory.open(...) with its settings."
-IGNORED = "%s chose something of Mem0; memories are kept where COMMONPLACE_PATH says"
 
 _IGNORED_VARIABLE = re.compile("MEM0_(API_KEY|LLM_|EMBEDDER_)|OPENSEARCH_|NEPTUNE_")
 _lock = threading.Lock()
 
 
 class Mem0ToolError(ValueError):
-    """An error of the tool, in the words that its callers know."""
+    """An error of the tool, in the words of the original tool."""
 
 
 class Mem0Tool(PythonAgentTool):
@@ -133,12 +121,12 @@ class Mem0MemoryTool:
                 field="config",
                 value=type(config).__name__,
                 reason="configures mem0, which is not used here",
-                hint=NO_CONFIG,
+                hint="Leave it out; pass memory=Memory.open(...) with its settings.",
             )
         is_user = user_id is not None and user_id != ""
         scope = owner_scope(user_id, None) if is_user else owner_scope(None, agent_id or None)
         if scope is None:
-            raise ValueError(NO_IDENTITY_GIVEN)
+            raise ValueError("Either user_id or agent_id must be provided.")
         given = None if memory is None else acquire_memory(self, memory)
         self.mem0_memory: Mem0Tool = Mem0Tool(
             lambda tool: _run(tool, lambda: given or _memory_from_env(), lambda: scope)
@@ -158,7 +146,10 @@ def _memory_from_env() -> LazyMemory:
 def _find_memory() -> LazyMemory:
     ignored = sorted(name for name in os.environ if _IGNORED_VARIABLE.match(name))
     if ignored:
-        logging.getLogger("commonplace_strands").warning(IGNORED, ", ".join(ignored))
+        logging.getLogger("commonplace_strands").warning(
+            "%s chose something of Mem0; memories are kept where COMMONPLACE_PATH says",
+            ", ".join(ignored),
+        )
     return acquire_memory(mem0_memory, None)
 
 
@@ -168,7 +159,9 @@ def _scope_from_env() -> Scope:
     agent_id = os.environ.get("MEM0_AGENT_ID") or None
     scope = owner_scope(user_id, agent_id)
     if scope is None:
-        raise Mem0ToolError(NO_IDENTITY)
+        raise Mem0ToolError(
+            "Either MEM0_USER_ID or MEM0_AGENT_ID environment variable must be set."
+        )
     return scope
 
 
@@ -181,25 +174,24 @@ def _run(tool: ToolUse, memory: Callable[[], LazyMemory], scope: Callable[[], Sc
     try:
         arguments = tool.get("input") or {}
         check_mapping("input", arguments, "{'action': 'list'}")
-        action = _check_arguments(arguments)
+        action = _find_action(arguments)
         owner = scope()
-        text = _ACTIONS[action](memory().get(), owner, arguments)
+        text = action(memory().get(), owner, arguments)
     except Exception as error:  # the model reads it; the agent goes on
         text = clean(f"Error: {error}")  # what a provider cannot encode would end the turn
         return {"toolUseId": use_id, "status": "error", "content": [{"text": text}]}
     return {"toolUseId": use_id, "status": "success", "content": [{"text": text}]}
 
 
-def _check_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return the action."""
-    action = arguments.get("action")
-    if not action:
-        raise Mem0ToolError(NO_ACTION)
-    if not isinstance(action, str) or action not in _ACTIONS:
-        raise Mem0ToolError(UNKNOWN_ACTION.format(action))
-    required = REQUIRED.get(action)
-    if required is not None and not arguments.get(required):
-        raise Mem0ToolError(MISSING.format(required, action))
+def _find_action(arguments: Mapping[str, Any]) -> "_Action":
+    name = arguments.get("action")
+    if not name:
+        raise Mem0ToolError("action parameter is required")
+    if not isinstance(name, str) or name not in _ACTIONS:
+        raise Mem0ToolError(f"Invalid action: {name}")
+    action, required = _ACTIONS[name]
+    if required and not arguments.get(required):
+        raise Mem0ToolError(f"{required} is required for {name} action")
     return action
 
 
@@ -256,10 +248,15 @@ def _history(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
     return _to_text([_version_item(version, created_at) for version in versions])
 
 
-_ACTIONS: dict[str, Callable[[Memory, Scope, Mapping[str, Any]], str]] = {
-    "store": _store, "get": _get, "list": _list,
-    "retrieve": _retrieve, "delete": _delete, "history": _history,
-}  # fmt: skip
+_Action = Callable[[Memory, Scope, Mapping[str, Any]], str]
+_ACTIONS: dict[str, tuple[_Action, str]] = {  # with the argument that each needs
+    "store": (_store, "content"),
+    "get": (_get, "memory_id"),
+    "list": (_list, ""),
+    "retrieve": (_retrieve, "query"),
+    "delete": (_delete, "memory_id"),
+    "history": (_history, "memory_id"),
+}
 
 
 def _own_record(memory: Memory, scope: Scope, memory_id: str) -> Record:

@@ -266,10 +266,6 @@ class Tool:
 
 def tools(policy: Policy) -> tuple[Tool, ...]:
     """Describe the policy's tools, in the order of `ToolName`; the mode does not matter."""
-    return tuple(_describe(name, policy) for name in policy.tools)
-
-
-def _describe(name: ToolName, policy: Policy) -> Tool:
     keywords = {
         "type": "array",
         "items": {"type": "string", "maxLength": MAX_KEYWORD},
@@ -301,7 +297,7 @@ def _describe(name: ToolName, policy: Policy) -> Tool:
         "type": "string",
         "description": "The id in brackets in front of a memory that you were shown in this turn.",
     }
-    text = {
+    new_text = {
         "type": "string",
         "maxLength": MAX_FACT,
         "description": "What the memory shall say from now on: one sentence that is clear "
@@ -320,7 +316,7 @@ def _describe(name: ToolName, policy: Policy) -> Tool:
         "update_memory": (
             "Correct one memory that you were shown in this turn. Its history keeps "
             "what it said before.",
-            _schema(["memory_id", "text"], memory_id=memory_id, text=text),
+            _schema(["memory_id", "text"], memory_id=memory_id, text=new_text),
         ),
         "forget_memory": (
             "Delete one memory that you were shown in this turn, when the user asks for it.",
@@ -332,12 +328,10 @@ def _describe(name: ToolName, policy: Policy) -> Tool:
             _schema(["memory_id"], memory_id=memory_id),
         ),
     }
-    description, schema = described[name]
-    return Tool(
-        name=name,
-        description=description,
-        schema=schema,
-        is_read_only=name == "search_memory",
+    return tuple(
+        Tool(name=name, description=text, schema=schema, is_read_only=name == "search_memory")
+        for name, (text, schema) in described.items()
+        if name in policy.tools
     )
 
 
