@@ -25,7 +25,7 @@ EVERYWHERE = (
     " testing".split()
 )
 OWN = {
-    "agentscope": "required_release shared_models runtime_service v1 offloader",
+    "agentscope": "shared_models runtime_service v1 offloader",
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
     "import_sources",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "

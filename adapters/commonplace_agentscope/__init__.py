@@ -4,11 +4,13 @@
 agentscope-runtime. Each name is imported when it is first used, as no environment has all three.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from commonplace import MissingExtraError
+from commonplace import CommonplaceError, MissingExtraError
 
 if TYPE_CHECKING:
     from .middleware import CommonplaceMiddleware
@@ -46,3 +48,22 @@ def __getattr__(name: str) -> object:
         raise MissingExtraError(package="agentscope>=2", extra="agentscope") from error
     globals()[name] = value = getattr(module, name)
     return value
+
+
+class MissingReleaseError(CommonplaceError, ImportError):
+    """The installed release of a package is not the one that a module is for."""
+
+    def __init__(self, *, requirement: str, reason: str) -> None:
+        super().__init__(
+            f"This needs {requirement}: {reason}. Install it in an environment of its own, with "
+            "the requirements that docs/agentscope.md names."
+        )
+
+
+@contextmanager
+def importing(requirement: str) -> Iterator[None]:
+    """Say which release is needed, where an import fails in the block."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingReleaseError(requirement=requirement, reason=str(error)) from error

@@ -43,7 +43,7 @@ from commonplace.agents import (
     to_scope,
 )
 
-from .required_release import importing
+from . import importing
 
 with importing("agentscope-runtime>=1.0.5,<1.1"):
     from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from agentscope.model import ChatModelBase
 
 _ROLES = ("user", "assistant", "system", "tool")
-_PAGING = (("page_num", 1), ("page_size", 10))
 _DEFAULT_SESSION = "default"
 _MAX_TOP_K = 1_000
 _PAGE = 1_000
@@ -237,7 +236,10 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
             InvalidScopeError, InvalidRecordError: the id or a number cannot be used.
         """
         memory, scope = await self._opened(), self._scope(user_id)
-        number, size = (_to_count(filters or {}, *paging) for paging in _PAGING)
+        paging = {"page_num": 1, "page_size": 10, **(filters or {})}
+        number, size = paging["page_num"], paging["page_size"]
+        check_integer("page_num", number, 1)
+        check_integer("page_size", size, 1)
         records: list[Record] = []
         cursor: str | None = None
         while True:
@@ -337,9 +339,3 @@ def _to_message(record: Record, **details: float) -> Any:
 def _place(record: Record) -> tuple[str, int, float]:
     at = record.occurred_at.timestamp()
     return record.scope.session_id or "", -1 if record.position is None else record.position, at
-
-
-def _to_count(filters: Mapping[str, Any], name: str, missing: int) -> int:
-    value = filters.get(name, missing)
-    check_integer(name, value, 1)
-    return int(value)

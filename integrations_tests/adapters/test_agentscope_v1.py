@@ -792,7 +792,6 @@ print(sorted(one for one in sys.modules if one.startswith("commonplace_agentscop
         [
             f"commonplace_agentscope.{name}"
             for name in (
-                "required_release",
                 "shared_models",
                 "v1",
                 "v1.convert",

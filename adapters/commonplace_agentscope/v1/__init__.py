@@ -3,7 +3,7 @@
 It needs AgentScope 1.0.11 or later, and nothing of 2.x.
 """
 
-from ..required_release import importing
+from .. import importing
 
 with importing("agentscope>=1.0.11,<2"):
     from .memory import LongTermMemory, SessionId, UserId
