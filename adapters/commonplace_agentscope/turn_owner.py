@@ -57,6 +57,7 @@ class ActiveReply:
         state, name: the agent's.
         scope: of the user it answers; None if that is unknown.
         peers: all replies that worked in this conversation and may go on, itself included.
+        is_running: it is begun, and neither finished nor left by its consumer.
         is_stepping: the agent works on it; otherwise the consumer of its events has control.
         is_shared: another reply to the same user works in the same conversation.
         is_isolated: one to another user does, so it has no memory from here on.
@@ -74,6 +75,7 @@ class ActiveReply:
     is_inner: bool = False
     is_over: bool = False
     shown: ShownRecords = field(default_factory=ShownRecords)
+    is_running: bool = False
     is_stepping: bool = False
     is_shared: bool = False
     is_isolated: bool = False
@@ -165,8 +167,7 @@ class ReplyTracker:
     def __init__(self, user_id: UserId, agent_id: str | int | None) -> None:
         self._user_id = user_id
         self._agent_id = agent_id
-        self._running: dict[int, list[ActiveReply]] = {}
-        # A state stays alive while a reply on it does, so its id is its own; likewise above.
+        # A state stays alive while a reply on it does, so its id is its own.
         self._peers: WeakValueDictionary[int, WeakSet[ActiveReply]] = WeakValueDictionary()
 
     async def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
@@ -247,9 +248,11 @@ class ReplyTracker:
         """Yield what the agent does for a reply; within each step `current` finds the reply."""
         self.join(reply)
         while True:
-            if reply.is_isolated or reply.is_shared:
+            if reply.is_running and (reply.is_isolated or reply.is_shared):
                 # A forgotten reply goes on: the one that took its place is no longer alone.
-                self._overlap_others(reply)
+                for other in reply.peers:
+                    if other.is_running and other is not reply:
+                        other.overlap(reply)
             # Set anew for each step: the next one may be taken by another task.
             token = _current.set((*_current.get(), (self, reply)))
             reply.is_stepping = True
@@ -281,31 +284,20 @@ class ReplyTracker:
 
     def join(self, reply: ActiveReply) -> None:
         """List a reply that works, for the first time or again after its end."""
-        running = self._running.setdefault(id(reply.state), [])
-        if reply in running:
+        if reply.is_running:
             return
         reply.is_isolated = reply.is_isolated or reply.is_followed
         for other in reply.peers:
-            if other not in running and other.scope != reply.scope:
+            if other.is_running:
+                other.overlap(reply)
+                # One without a consumer may be dead for good; only one at work affects others.
+                if other.is_stepping:
+                    reply.overlap(other)
+            elif other.scope != reply.scope:
                 other.is_followed = True
-        for other in running:
-            # One without a consumer may be dead for good; only one at work affects others.
-            other.overlap(reply)
-            if other.is_stepping:
-                reply.overlap(other)
-        running.append(reply)
+        reply.is_running = True
         reply.peers.add(reply)
 
     def leave(self, reply: ActiveReply) -> None:
         """Remove a reply from the list: it is finished, or no longer consumed."""
-        running = self._running.get(id(reply.state), [])
-        if reply in running:
-            running.remove(reply)
-        if not running:
-            self._running.pop(id(reply.state), None)
-
-    def _overlap_others(self, reply: ActiveReply) -> None:
-        running = self._running.get(id(reply.state), [])
-        for other in running if reply in running else ():
-            if other is not reply:
-                other.overlap(reply)
+        reply.is_running = False

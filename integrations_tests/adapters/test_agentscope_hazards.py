@@ -176,7 +176,7 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
     assert notes(agent) == []
     assert "the agent answers another user in this conversation. Give each user" in caplog.text
     assert "1 to 256 characters" not in caplog.text
-    assert not middleware._replies._running
+    assert not any(one.is_running for peers in middleware._replies._peers.values() for one in peers)
 
 
 async def test_a_search_that_ends_when_another_user_has_come_tells_nothing(memory, monkeypatch):
