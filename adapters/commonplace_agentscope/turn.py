@@ -265,7 +265,7 @@ class AgentScopeTurn:
             records = await await_within(
                 policy.recall_timeout, "recall", memory.aget_many(ids, where)
             )
-            self.reply.shown.add([Match(record=record, score=0.0) for record in records])
+            self.reply.shown.add_records(records)
 
     def _save_shown(self) -> None:
         owner = self.reply.owner

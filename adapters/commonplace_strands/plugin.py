@@ -34,6 +34,7 @@ from commonplace.agents import (
     MemoryCounters,
     MemorySource,
     OnEvent,
+    check_id_source,
     check_policy,
     check_prefix,
     hinting_init,
@@ -71,7 +72,7 @@ from .turn import (
     load_open_turn,
     save_open_turn,
 )
-from .turn_owner import NO_OWNER, IdSource, check_id_sources, resolve_scope, tag_message
+from .turn_owner import NO_OWNER, IdSource, owner_scope, resolve_scope, tag_message
 
 try:
     from strands.middleware.stages import InvokeModelStage
@@ -159,7 +160,8 @@ class MemoryPlugin(Plugin):
         check_prefix("tool_prefix", tool_prefix)
         self.name = f"{NAME}:{tool_prefix}" if tool_prefix else NAME
         super().__init__()
-        check_id_sources(user_id, agent_id)
+        ids = (("user_id", user_id), ("agent_id", agent_id))
+        owner_scope(*(None if check_id_source(name, source) else source for name, source in ids))
         self.policy: Policy = Policy() if policy is None else policy
         check_policy(self.policy, keeps_notes=False)
         self._agent_memory = AgentMemory(

@@ -207,7 +207,7 @@ class MemoryTools:
         if _is_direct(context):
             record = await self._within(lambda memory: memory.aget(memory_id, where))
             if record is not None:
-                shown.add_record(record)
+                shown.add_records([record])
         return shown.find(memory_id)
 
     async def list_memories(
@@ -227,8 +227,7 @@ class MemoryTools:
                 scope.owner, kinds=policy.kinds, where=policy.where, limit=limit, cursor=cursor
             )
         )
-        for record in page.records:
-            shown.add_record(record)
+        shown.add_records(page.records)
         return _success(memories=[*map(_to_json, page.records)], cursor=page.cursor)
 
     async def get_memory(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
@@ -242,7 +241,7 @@ class MemoryTools:
         record = await self._within(lambda memory: memory.aget(record_id, scope.owner))
         if record is None:
             raise RecordNotFoundError(record_id=memory_id)
-        shown.add_record(record)
+        shown.add_records([record])
         return _success(**_to_json(record))
 
     async def memory_history(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:

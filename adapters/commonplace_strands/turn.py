@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from strands.agent import AgentResult
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import Match, Memory, Message, Record, Scope
+from commonplace import Match, Memory, Message, Scope
 from commonplace.agents import LazyMemory, ShownRecords, to_messages
 
 from .convert import answer_of, text_of, tool_results
@@ -45,16 +45,11 @@ class TurnRecords(ShownRecords):
         """The ids of the records, those of before the interrupt first."""
         return [*self.restored_ids, *super().ids]
 
-    def add_record(self, record: Record) -> None:
-        """Add a record that a tool shows."""
-        self.add([Match(record=record, score=1.0)])
-
     async def restore(self, memory: Memory, scope: Scope) -> None:
         """Read what was shown before the interrupt."""
         if self.restored_ids:
             ids, self.restored_ids = self.restored_ids, []
-            for record in await memory.aget_many(ids, scope):
-                self.add_record(record)
+            self.add_records(await memory.aget_many(ids, scope))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from strands.types.content import Message as StrandsMessage
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import LazyMemory, check_id_source, in_session, to_id, to_scope
+from commonplace.agents import LazyMemory, in_session, to_id, to_scope
 
 from .convert import custom_metadata
 
@@ -56,12 +56,6 @@ def required_scope(user_id: object, agent_id: object, session_id: object = None)
             field="user_id", value=None, reason="is missing: give user_id= or agent_id="
         )
     return scope
-
-
-def check_id_sources(user_id: object, agent_id: object) -> None:
-    """Refuse an id that cannot be used, and a function that cannot be called with a state."""
-    ids = (("user_id", user_id), ("agent_id", agent_id))
-    owner_scope(*(None if check_id_source(name, source) else source for name, source in ids))
 
 
 def resolve_scope(

@@ -10,7 +10,7 @@ The words around a date are Chinese beside a Chinese text and else English; date
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
 
@@ -135,7 +135,11 @@ class ShownRecords:
 
     def add(self, matches: Sequence[Match]) -> None:
         """Add what a note or an answer shows; of two with one label the later counts."""
-        self._records |= {label(match.record): match.record for match in matches}
+        self.add_records(match.record for match in matches)
+
+    def add_records(self, records: Iterable[Record]) -> None:
+        """Add what is shown of records, or was shown before a restart."""
+        self._records |= {label(record): record for record in records}
 
     @property
     def ids(self) -> list[str]:
