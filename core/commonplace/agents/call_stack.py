@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from types import CodeType, FrameType
+from types import FrameType
 
 from ..errors import CommonplaceError
 
@@ -76,14 +76,12 @@ def _read(frame: FrameType, rule: StackRule) -> StackFrame:
     module = str(frame.f_globals.get("__name__"))
     variables: dict[str, object] = {}
     if module.startswith(rule.package):
-        names = [name for name in rule.variables if _has(frame.f_code, name)]
+        code = frame.f_code
+        known = code.co_varnames + code.co_freevars + code.co_cellvars
+        names = [name for name in rule.variables if name in known]
         if names:  # to read them costs a copy of all
             variables = {name: frame.f_locals.get(name) for name in names}
     return StackFrame(module, variables)
-
-
-def _has(code: CodeType, name: str) -> bool:
-    return name in code.co_varnames or name in code.co_freevars or name in code.co_cellvars
 
 
 def _exists(module: str) -> bool:
