@@ -70,7 +70,7 @@ def test_every_core_module_imports_or_names_its_extra(module: str):
         assert module.startswith(
             (
                 "commonplace.backends.",
-                "commonplace.cli.",
+                "commonplace.cli",
                 "commonplace.mcp_server",
                 "commonplace.web",
             )

@@ -74,7 +74,7 @@ def test_version_help_and_completion_load_no_engine_and_no_numbers(
     words: list[str], *, completes: bool
 ):
     code = (
-        "import atexit, sys; from commonplace.cli import main; sys.argv[0] = 'commonplace'; "
+        "import atexit, sys; from commonplace.__main__ import main; sys.argv[0] = 'commonplace'; "
         "atexit.register(lambda: sys.stderr.write(' '.join(sys.modules))); main()"
     )
     completion = {

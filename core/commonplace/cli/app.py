@@ -7,15 +7,10 @@ An installed adapter adds a subcommand to `commonplace import` by the entry poin
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
+import typer
+from typer.core import TyperGroup
+
 import commonplace
-
-from ..errors import MissingExtraError
-
-try:
-    import typer
-    from typer.core import TyperGroup
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
 
 from .connections import connections
 from .memories import memories

@@ -6,14 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from ..errors import MissingExtraError
+import typer
+
 from ..types import Scope
-
-try:
-    import typer
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
-
 from . import arguments
 from .options import SENTENCE, Commands, EmbedderName, OptionalPlaceName
 from .output import FAILURE, document, refuse, say

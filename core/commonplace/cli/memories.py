@@ -7,14 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from ..errors import InvalidRecordError, MissingExtraError, RecordNotFoundError
+import typer
+
+from ..errors import InvalidRecordError, RecordNotFoundError
 from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
-
-try:
-    import typer
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
-
 from . import arguments
 from .labels import receipt_label
 from .options import (

@@ -10,14 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from ..errors import MissingExtraError
 from ..settings import Location, Settings
-
-try:
-    import typer
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
-
 from . import arguments
 from .labels import contents_label, table_label
 from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName, PlaceName

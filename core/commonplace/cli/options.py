@@ -3,15 +3,11 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from ..errors import MissingExtraError
+import typer
+from typer.core import TyperCommand
+
 from ..types import KINDS
 from .output import NOTHING_CHANGED, exit_on_error
-
-try:
-    import typer
-    from typer.core import TyperCommand
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
 
 SENTENCE = "sentence-encoder"
 _HOW = r"A folder, or graph=URL,vectors=URL\[,journal=FOLDER]"  # the backslash is for rich

@@ -3,24 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..errors import MissingExtraError
-from .output import size
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-try:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        SpinnerColumn,
-        Task,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-except ImportError as error:
-    raise MissingExtraError(package="typer", extra="cli") from error
+from .output import size
 
 _BYTES = ("verify", "backup")  # stages that count bytes
 _BAR = 20  # columns
