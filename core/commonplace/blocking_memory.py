@@ -14,7 +14,7 @@ from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
-from .blocking_session import SessionParts
+from .blocking_session import MemoryParts
 from .concurrency import run_on, start_call
 from .errors import (
     InvalidRecordError,
@@ -74,7 +74,6 @@ from .validation import (
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_HOPS = 3
-_PRUNE_SECONDS = 30.0
 _reopening = threading.Lock()
 
 
@@ -153,6 +152,7 @@ class BlockingMemory:
     _operations: Operations
     _submission: Submission
     _search: Search
+    _parts: MemoryParts
     _admin: MemoryAdmin
     _closed: bool
     _is_reported: bool
@@ -649,7 +649,7 @@ class BlockingMemory:
             InvalidScopeError: the scope has no `session_id`.
         """
         self._check_open(scope)
-        return Session(scope, self._session_parts)
+        return Session(scope, self._open_parts)
 
     def sessions(self, scope: Scope, *, limit: int = 20, cursor: str | None = None) -> SessionPage:
         """Read the conversations of which turns were stored, the one of the last turn first.
@@ -836,15 +836,9 @@ class BlockingMemory:
         for scope in scopes:
             check_scope(scope)
 
-    def _session_parts(self) -> SessionParts:
-        self._check_open()
-        return SessionParts(
-            runtime=self._runtime,
-            settings=self._settings,
-            models=self._models,
-            operations=self._operations,
-            submission=self._submission,
-        )
+    def _open_parts(self, *scopes: Scope) -> MemoryParts:
+        self._check_open(*scopes)
+        return self._parts
 
     def _connect(self, runtime: Runtime) -> None:
         engines, settings, models = runtime.engines, self._settings, self._models
@@ -855,10 +849,11 @@ class BlockingMemory:
         self._search = Search(
             engines, models.embedder, settings, runtime.access_log, runtime.calibration, beside
         )
-        self._admin = MemoryAdmin(
-            runtime, settings, models, self._operations, self._submission, self._redaction,
-            self._check_open,
+        self._parts = MemoryParts(
+            runtime=runtime, settings=settings, models=models, operations=self._operations,
+            submission=self._submission, redaction=self._redaction,
         )  # fmt: skip
+        self._admin = MemoryAdmin(self._open_parts)
         self._runtime, self._location = runtime, str(runtime.location)
 
     def _reopen(self) -> None:

@@ -22,6 +22,7 @@ from .errors import (
 from .ingest.changes import fact_put
 from .ingest.operations import Operations
 from .ingest.planning import Models
+from .ingest.redaction import Redaction
 from .ingest.submission import Submission
 from .model_calls import acomplete, complete, is_async, model_name
 from .ports.checkpoints import Address, Blob, Checkpoint, State, TaskWrite
@@ -79,14 +80,15 @@ Answer with JSON only: {"summary": "..."}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    """What a session uses of its open memory."""
+class MemoryParts:
+    """What sessions and administration use of their open memory."""
 
     runtime: Runtime
     settings: Settings
     models: Models
     operations: Operations
     submission: Submission
+    redaction: Redaction | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +124,9 @@ class BlockingSession:
     """
 
     scope: Scope
-    _parts: Callable[[], SessionParts]
+    _parts: Callable[[], MemoryParts]
 
-    def __init__(self, scope: Scope, parts: Callable[[], SessionParts]) -> None:
+    def __init__(self, scope: Scope, parts: Callable[[], MemoryParts]) -> None:
         check_scope(scope)
         if scope.session_id is None:
             raise InvalidScopeError(

@@ -6,18 +6,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from .blocking_session import MemoryParts
 from .concurrency import run_on
 from .errors import InvalidRecordError
-from .ingest.operations import Operations
-from .ingest.planning import Models
-from .ingest.redaction import Redaction
-from .ingest.submission import Submission
 from .ports.checkpoints import Checkpoints
+from .ports.engines import GraphStore
 from .ports.snapshot_rows import FenceRow
 from .ports.stores import version_at
 from .retrieval.decay import RetentionLimits, records_over_limits
-from .runtime import Runtime
-from .settings import Settings
 from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds, now
 from .validation import (
     check_callable,
@@ -44,23 +40,13 @@ class MemoryAdmin:
     Every method raises `MemoryClosedError` after `close`.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        settings: Settings,
-        models: Models,
-        operations: Operations,
-        submission: Submission,
-        redaction: Redaction | None,
-        check_open: Callable[..., None],
-    ) -> None:
-        self._runtime = runtime
-        self._settings = settings
-        self._models = models
-        self._operations = operations
-        self._submission = submission
-        self._redaction = redaction
-        self._check_open = check_open
+    def __init__(self, parts: Callable[..., MemoryParts]) -> None:
+        """Administer a memory.
+
+        Args:
+            parts: returns what it uses of the memory, which must be open; it checks scopes.
+        """
+        self._parts = parts
         self._before_close: list[Callable[[], object]] = []
 
     def prune(
@@ -90,17 +76,15 @@ class MemoryAdmin:
         Raises:
             InvalidRecordError: there is no limit, or one is below zero.
         """
-        self._check_open(scope)
+        parts = self._parts(scope)
         check_kinds(kinds)
         check_flag("dry_run", dry_run)
         limits = RetentionLimits(keep=keep, older_than=older_than, unused_for=unused_for)
-        engines, log = self._runtime.engines, self._runtime.access_log
-        found = records_over_limits(
-            limits, scope, kinds, engines.graph, log, self._settings.half_life
-        )
+        graph, log = parts.runtime.engines.graph, parts.runtime.access_log
+        found = records_over_limits(limits, scope, kinds, graph, log, parts.settings.half_life)
         if not dry_run:
-            make = partial(self._operations.deletions, found, scope)
-            self._submission.submit(make, wait=_PRUNE_SECONDS)
+            make = partial(parts.operations.deletions, found, scope)
+            parts.submission.submit(make, wait=_PRUNE_SECONDS)
         return found
 
     def namespaces(self, scope: Scope) -> Sequence[Namespace]:
@@ -108,8 +92,7 @@ class MemoryAdmin:
 
         Superseded records count, expired ones do not.
         """
-        self._check_open(scope)
-        return self._runtime.engines.graph.namespaces(scope)
+        return self._graph(scope).namespaces(scope)
 
     def list_namespaces(
         self, prefix: Sequence[str] = (), *, after: Sequence[str] = (), limit: int = 1000
@@ -127,9 +110,9 @@ class MemoryAdmin:
         Raises:
             InvalidRecordError: the limit is out of its range, or a namespace is no list of labels.
         """
-        self._check_open()
+        graph = self._graph()
         prefix, after = check_namespace("prefix", prefix), check_namespace("after", after)
-        return self._runtime.engines.graph.list_namespaces(prefix, after=after, limit=limit)
+        return graph.list_namespaces(prefix, after=after, limit=limit)
 
     def list_users(self, namespace: Sequence[str] = ()) -> Sequence[str]:
         """List the ids of the users with live records in a namespace or below it, in no order.
@@ -137,9 +120,7 @@ class MemoryAdmin:
         Args:
             namespace: empty for any.
         """
-        self._check_open()
-        namespace = check_namespace("namespace", namespace)
-        return self._runtime.engines.graph.list_users(namespace)
+        return self._graph().list_users(check_namespace("namespace", namespace))
 
     def outdated_turns(self, scope: Scope, record_ids: Collection[str]) -> Mapping[str, datetime]:
         """Find the turns of which no fact that was extracted from them holds any more.
@@ -154,9 +135,8 @@ class MemoryAdmin:
             Since when, by id: the facts were superseded, deleted or corrected by then. A turn from
             which nothing was extracted, or of which a fact still holds, is left out.
         """
-        self._check_open(scope)
+        graph = self._graph(scope)
         check_ids("record_ids", record_ids)
-        graph = self._runtime.engines.graph
         return graph.outdated_turns(scope, record_ids, now()) if record_ids else {}
 
     def statements(self, records: Sequence[Record]) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -178,12 +158,11 @@ class MemoryAdmin:
         from .retrieval.personal import is_personal
         from .retrieval.replacement import last_of, to_statement
 
-        self._check_open()
+        runtime = self._parts().runtime
         for one in check_collection("records", records, "records"):
             if not isinstance(one, Record):
                 raise InvalidRecordError(field="records", value=one, reason="must be a record")
-        vectors = self._runtime.engines.index.vectors(records)
-        calibration = self._runtime.calibration
+        vectors, calibration = runtime.engines.index.vectors(records), runtime.calibration
 
         def states(one: Record) -> bool:
             if one.kind != "episode" or one.id not in vectors:
@@ -208,14 +187,14 @@ class MemoryAdmin:
             on_failed: called once with the error, on any thread, when the write has become a dead
                 letter or has failed several times and is retried. It must return at once.
         """
-        self._check_open()
+        worker = self._parts().runtime.worker
         if not isinstance(write, WriteResult):
             raise InvalidRecordError(
                 field="write", value=write, reason="must be the WriteResult of a write"
             )
         check_callable("on_failed", on_failed)
         if write.pending:
-            self._runtime.worker.follow(write.operation, on_failed)
+            worker.follow(write.operation, on_failed)
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
         """Read the accepted writes that cannot be applied, oldest first.
@@ -223,8 +202,8 @@ class MemoryAdmin:
         Args:
             scope: whose; None for everybody's.
         """
-        self._check_open(*(() if scope is None else (scope,)))
-        return self._runtime.engines.journal.dead(scope)
+        parts = self._parts() if scope is None else self._parts(scope)
+        return parts.runtime.engines.journal.dead(scope)
 
     def retry(self, operations: Collection[str]) -> int:
         """Queue dead letters again; return how many were queued.
@@ -235,9 +214,9 @@ class MemoryAdmin:
         Args:
             operations: their ids, `DeadLetter.operation`; unknown ids are ignored.
         """
-        self._check_open()
+        parts = self._parts()
         check_ids("operations", operations)
-        return self._runtime.worker.retry(operations, self._models)
+        return parts.runtime.worker.retry(operations, parts.models)
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Return the scope of a record, live or deleted; None if there never was one.
@@ -245,14 +224,13 @@ class MemoryAdmin:
         For programs that have only an id. Do not use it in an agent's tool, where the model could
         name any id: look ids up in the user's scope.
         """
-        self._check_open()
+        graph = self._graph()
         check_name("record_id", record_id)
-        return self._runtime.engines.graph.scope_of(record_id)
+        return graph.scope_of(record_id)
 
     def list_scopes(self) -> Sequence[Scope]:
         """List every scope that has records, live or deleted, in no order."""
-        self._check_open()
-        return self._runtime.engines.graph.list_scopes()
+        return self._graph().list_scopes()
 
     def was_forgotten(self, scope: Scope, *, since: datetime | None = None) -> bool:
         """Tell whether an erasure that covers the scope was accepted, at or after a moment.
@@ -262,11 +240,11 @@ class MemoryAdmin:
         Args:
             since: with a time zone; None for ever.
         """
-        self._check_open(scope)
+        graph = self._graph(scope)
         check_time("since", since)
         keys = {one.key for one in scope.covering()}
         version = 0 if since is None else version_at(since)
-        rows = self._runtime.engines.graph.dump()
+        rows = graph.dump()
         try:
             for row in rows:
                 if not isinstance(row, FenceRow):  # they come first
@@ -285,7 +263,7 @@ class MemoryAdmin:
             call: is called on the thread that closes, and must not raise; giving it again does
                 nothing.
         """
-        self._check_open()
+        self._parts()
         check_callable("call", call)
         if call not in self._before_close:
             self._before_close.append(call)
@@ -304,11 +282,9 @@ class MemoryAdmin:
             call: a function; its arguments follow.
         """
         check_callable("call", call)
-        context = copy_context()
-        self._check_open()
-        readers = self._runtime.readers
-        result = await run_on(readers, lambda: context.run(call, *args, **kwargs))
-        self._submission.adopt_orphans()  # `retry` may need a model of this loop
+        context, parts = copy_context(), self._parts()
+        result = await run_on(parts.runtime.readers, lambda: context.run(call, *args, **kwargs))
+        parts.submission.adopt_orphans()  # `retry` may need a model of this loop
         return result
 
     @property
@@ -319,11 +295,13 @@ class MemoryAdmin:
         or dict of JSON values, it raises `InvalidRecordError` if the function of
         `Memory.open(redact=...)` fails.
         """
-        self._check_open()
-        return None if self._redaction is None else self._redaction.values
+        redaction = self._parts().redaction
+        return None if redaction is None else redaction.values
 
     @property
     def checkpoints(self) -> Checkpoints:
         """Checkpoints of agent runs, stored next to the memories."""
-        self._check_open()
-        return self._runtime.engines.checkpoints
+        return self._parts().runtime.engines.checkpoints
+
+    def _graph(self, *scopes: Scope) -> GraphStore:
+        return self._parts(*scopes).runtime.engines.graph

@@ -217,8 +217,8 @@ FAULTS = (
         name="dead-letters-of-all",
         what="Dead letters are listed whoever asks",
         file="core/commonplace/memory_admin.py",
-        old="return self._runtime.engines.journal.dead(scope)",
-        new="return self._runtime.engines.journal.dead(None)",
+        old="return parts.runtime.engines.journal.dead(scope)",
+        new="return parts.runtime.engines.journal.dead(None)",
         tests=(f"{_TESTS}/test_model_failures.py", "-k", "scope_that_is_asked"),
     ),
 )  # fmt: skip
