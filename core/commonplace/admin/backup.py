@@ -31,7 +31,11 @@ def backup(
     from ..backends.sqlite import integrity
 
     if {location.graph, location.vectors, location.journal} != {location.graph}:
-        _refuse(location)
+        raise CannotMoveError(
+            store=str(location),
+            reason="is not all in one folder, so that no file holds all of it",
+            hint="Use `commonplace copy` into an empty folder, or `commonplace export`.",
+        )
     require_memory(location)
     source = Path(location.graph) / DATABASE
     if file.is_dir() or (file.exists() and (not replace or file.samefile(source))):
@@ -42,11 +46,3 @@ def backup(
     with drafted(file) as draft:
         integrity.backup(source, draft, partial(progress, "backup") if progress else None)
     return file.stat().st_size
-
-
-def _refuse(location: Location) -> None:
-    raise CannotMoveError(
-        store=str(location),
-        reason="is not all in one folder, so that no file holds all of it",
-        hint="Use `commonplace copy` into an empty folder, or `commonplace export`.",
-    )

@@ -45,13 +45,6 @@ class SnapshotDigest:
     counts: Mapping[str, int]
     hashes: Mapping[str, str]
 
-    def with_checkpoints(self, count: int, digest: str) -> "SnapshotDigest":
-        """Add the number and the hash of the checkpoints."""
-        return SnapshotDigest(
-            counts={**self.counts, "checkpoints": count},
-            hashes={**self.hashes, "checkpoints": digest},
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyReport:
@@ -101,8 +94,8 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
     _copy_checkpoints(source.admin.checkpoints, target.admin.checkpoints, progress)
     return replace(
         report,
-        source=report.source.with_checkpoints(*_digest_checkpoints(source.admin.checkpoints)),
-        target=report.target.with_checkpoints(*_digest_checkpoints(target.admin.checkpoints)),
+        source=_with_checkpoints(report.source, source.admin.checkpoints),
+        target=_with_checkpoints(report.target, target.admin.checkpoints),
     )
 
 
@@ -235,15 +228,11 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
         yield from page
 
 
-def _count_checkpoints(checkpoints: Checkpoints) -> int:
-    return sum(1 for _ in iterate_checkpoints(checkpoints, Selection()))
-
-
 def _copy_checkpoints(
     source: Checkpoints, target: Checkpoints, progress: Progress | None = None
 ) -> None:
     """Write all checkpoints of a store into another; repeating it changes nothing."""
-    total = _count_checkpoints(source) if progress else None
+    total = sum(1 for _ in iterate_checkpoints(source, Selection())) if progress else None
     for number, state in enumerate(_states(source), start=1):
         checkpoint = state.checkpoint
         values = {(name, checkpoint.versions[name]): blob for name, blob in state.values.items()}
@@ -253,8 +242,8 @@ def _copy_checkpoints(
             progress("checkpoints", number, total)
 
 
-def _digest_checkpoints(checkpoints: Checkpoints) -> tuple[int, str]:
-    """Count the checkpoints of a store and hash them in order."""
+def _with_checkpoints(rows: SnapshotDigest, checkpoints: Checkpoints) -> SnapshotDigest:
+    """Add the number of a store's checkpoints, and a hash over them in order."""
     count, sha = 0, hashlib.sha256()
     for state in _states(checkpoints):
         count += 1
@@ -265,7 +254,10 @@ def _digest_checkpoints(checkpoints: Checkpoints) -> tuple[int, str]:
         sha.update(repr([plain, at.within, state.owner, _pair(at.body)]).encode())
         sha.update(repr([_pair(at.metadata), writes]).encode())
         sha.update(repr([(name, *_pair(blob)) for name, blob in values]).encode())
-    return count, sha.hexdigest()
+    return SnapshotDigest(
+        counts={**rows.counts, "checkpoints": count},
+        hashes={**rows.hashes, "checkpoints": sha.hexdigest()},
+    )
 
 
 def _pair(blob: Blob) -> tuple[str, bytes]:

@@ -1,9 +1,9 @@
 """Health check of a memory: its files, backlog and dead letters, and whether its stores agree."""
 
-import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,14 +101,9 @@ def examine(memory: Memory, *, timeout: float = 10.0, tables: bool = True) -> He
     )
 
 
-@contextlib.contextmanager
-def _at_one_moment(engines: Engines) -> Iterator[Engines]:
+def _at_one_moment(engines: Engines) -> AbstractContextManager[Engines]:
     """Provide the stores as of one moment where they can be read so, else as they are."""
-    if isinstance(engines, Transactional):
-        with engines.snapshot() as snapshot:
-            yield snapshot
-    else:
-        yield engines
+    return engines.snapshot() if isinstance(engines, Transactional) else nullcontext(engines)
 
 
 def _differing(

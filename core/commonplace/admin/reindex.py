@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
 
 from ..backends import OpenStores, drop_index, open_index, opened_stores
 from ..errors import CannotMoveError, SchemaMismatchError, StoreUnavailableError
@@ -64,7 +63,7 @@ def reembed(
         else:
             new = former + 1
             graph.set_meta(_NOTE, json.dumps({"generation": new, "embedder": embedder.id}))
-            with _opened(stores, location, settings, embedder, new) as index:
+            with contextlib.closing(_open(stores, location, settings, embedder, new)) as index:
                 report = _backfill(location, graph, index, embedder, settings, progress)
             graph.set_meta("generation", str(new))
         if not keep:
@@ -86,23 +85,18 @@ def _check(location: Location, graph: GraphStore, journal: Journal) -> None:
         )
 
 
-@contextlib.contextmanager
-def _opened(
+def _open(
     stores: OpenStores,
     location: Location,
     settings: Settings,
     embedder: Embedder,
     generation: int,
-) -> Iterator[VectorIndex]:
+) -> VectorIndex:
     try:
-        index = open_index(stores, location, settings, embedder, VERSION, generation)
+        return open_index(stores, location, settings, embedder, VERSION, generation)
     except SchemaMismatchError:  # an unfinished one of another embedder
         drop_index(stores, location, settings, generation)
-        index = open_index(stores, location, settings, embedder, VERSION, generation)
-    try:
-        yield index
-    finally:
-        index.close()
+        return open_index(stores, location, settings, embedder, VERSION, generation)
 
 
 def _backfill(
