@@ -15,6 +15,7 @@ of the whole scope.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import contains, ge, gt, le, lt
 from typing import Any, Literal, cast, get_args
 
 from .errors import InvalidFilterError, InvalidRecordError
@@ -28,6 +29,7 @@ FIELDS = ("kind", "role", "name", "origin", "created_at", "updated_at", "occurre
 TIMES = ("created_at", "updated_at", "occurred_at")
 _RANGES = ("gt", "gte", "lt", "lte")
 METADATA = "metadata."  # before a key of metadata
+_NUMBERS = (int, float)
 _MAX_CONDITIONS = 64
 _MAX_DEPTH = 8
 
@@ -56,8 +58,8 @@ class Where:
             return self.values[0] in options
         if self.operator in ("ne", "nin"):
             return not any(_same(held, value) for held in options for value in self.values)
-        operator = self.operator
-        return any(_compares(operator, held, value) for held in options for value in self.values)
+        name = self.operator
+        return any(_compares(name, held, value) for held in options for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +140,22 @@ def _same(stored: object, value: Scalar) -> bool:
     return stored == value and isinstance(stored, bool) == isinstance(value, bool)
 
 
-def _compares(operator: Operator, stored: object, value: Scalar) -> bool:
-    if operator in ("eq", "in"):
+def _contains_folded(stored: str, value: str) -> bool:
+    return value.casefold() in stored.casefold()
+
+
+_COMPARISONS: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    "gt": gt, "gte": ge, "lt": lt, "lte": le, "contains": contains, "icontains": _contains_folded,
+}  # fmt: skip
+
+
+def _compares(name: Operator, stored: object, value: Scalar) -> bool:
+    if name in ("eq", "in"):
         return _same(stored, value)
-    if isinstance(value, str):
-        if not isinstance(stored, str):
-            return False
-        if operator == "contains":
-            return value in stored
-        if operator == "icontains":
-            return value.casefold() in stored.casefold()
-    elif not isinstance(stored, int | float) or isinstance(stored, bool):
+    kind = str if isinstance(value, str) else _NUMBERS
+    if not isinstance(stored, kind) or isinstance(stored, bool):
         return False
-    return {
-        "gt": stored > value,  # type: ignore[operator]  # both strings or both numbers
-        "gte": stored >= value,  # type: ignore[operator]  # both strings or both numbers
-        "lt": stored < value,  # type: ignore[operator]  # both strings or both numbers
-        "lte": stored <= value,  # type: ignore[operator]  # both strings or both numbers
-    }[operator]
+    return _COMPARISONS[name](stored, value)
 
 
 def parse_filter(

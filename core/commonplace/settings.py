@@ -201,11 +201,9 @@ class Location:
             InvalidRecordError: a URL cannot be read, or the path is not one of a folder.
         """
         if journal is not None and type(journal) is not str:
+            hint = "Give a folder, such as str(path)."
             raise InvalidRecordError(
-                field="journal",
-                value=journal,
-                reason="must be a string",
-                hint="Give a folder, such as str(path).",
+                field="journal", value=journal, reason="must be a string", hint=hint
             )
         where = {
             "vectors": settings.vectors if vectors in (None, "") else vectors,
@@ -337,47 +335,30 @@ def to_folder(field: str, path: object, *, hint: str = "") -> str:
         InvalidRecordError: it is not a path, or it is a URL.
     """
     shown = str(path) if isinstance(path, str | os.PathLike) else ""
+    value, reason = path, ""
     if not shown.strip() or any(character < " " for character in shown) or not is_sound(shown):
-        raise InvalidRecordError(
-            field=field, value=path, reason="must be the path of a folder", hint=hint
-        )
-    if shown == ":memory:":
-        raise InvalidRecordError(
-            field=field,
-            value=path,
-            reason="must be the path of a folder, as every memory is on disk",
-            hint="For one that is not kept, give a tempfile.TemporaryDirectory().name.",
-        )
-    if shown.startswith("$"):
-        raise InvalidRecordError(
-            field=field,
-            value=path,
-            reason="must be the path of a folder, not of a variable",
-            hint="Give os.path.expandvars(path), or ./ before the name of such a folder.",
-        )
-    if _HOST.fullmatch(shown):
-        raise InvalidRecordError(
-            field=field,
-            value=path,
-            reason="must be the path of a folder, not a host and its port",
-            hint=hint or "Give servers by vectors=URL and graph=URL.",
-        )
-    if is_url(str(path)):
-        raise InvalidRecordError(
-            field=field,
-            value=without_secret(str(path)),
-            reason="must be the path of a folder, not a URL",
-            hint="Give servers by vectors=URL and graph=URL.",
-        )
-    folder = str(Path(shown).expanduser().resolve())
-    if os.path.exists(folder) and not os.path.isdir(folder):  # `Path` raises where it may not look
-        hint = "Give a folder; it is made if it is missing."
+        reason = "must be the path of a folder"
+    elif shown == ":memory:":
+        reason = "must be the path of a folder, as every memory is on disk"
+        hint = "For one that is not kept, give a tempfile.TemporaryDirectory().name."
+    elif shown.startswith("$"):
+        reason = "must be the path of a folder, not of a variable"
+        hint = "Give os.path.expandvars(path), or ./ before the name of such a folder."
+    elif _HOST.fullmatch(shown):
+        reason = "must be the path of a folder, not a host and its port"
+        hint = hint or "Give servers by vectors=URL and graph=URL."
+    elif is_url(shown):
+        value, reason = without_secret(shown), "must be the path of a folder, not a URL"
+        hint = "Give servers by vectors=URL and graph=URL."
+    else:
+        folder = str(Path(shown).expanduser().resolve())
+        # `Path` raises where it may not look.
+        if not os.path.exists(folder) or os.path.isdir(folder):
+            return folder
+        reason, hint = "is a file and not a folder", "Give a folder; it is made if it is missing."
         if os.path.basename(folder) == "memory.db":
             hint = f"It is inside a memory: give the folder {os.path.dirname(folder)!r}."
-        raise InvalidRecordError(
-            field=field, value=path, reason="is a file and not a folder", hint=hint
-        )
-    return folder
+    raise InvalidRecordError(field=field, value=value, reason=reason, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
