@@ -18,7 +18,8 @@ pytest.importorskip("mcp")
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from commonplace.mcp_server import SignedTokens, signed_tokens
+from commonplace.mcp_server import SignedTokens
+from commonplace.mcp_server import tokens as verifiers
 
 from .mcp_client import http_server, over_http
 from .test_mcp_server import status, texts
@@ -134,7 +135,7 @@ async def test_keys_are_read_again_and_no_request_can_ask_for_that_often(
     provider, monkeypatch, caplog
 ):
     now = time.monotonic()
-    monkeypatch.setattr(signed_tokens.time, "monotonic", lambda: now)
+    monkeypatch.setattr(verifiers.time, "monotonic", lambda: now)
     tokens = SignedTokens(provider.url, issuer=ISSUER, audience=AUDIENCE)
     assert await user_of(tokens, token()) == "alice"
     provider.keys = [public(OTHER, "new")]

@@ -4,7 +4,7 @@ from .fault import Fault
 
 _MCP = "integrations_tests/test_mcp_server.py"
 _SIGNED_TESTS = "integrations_tests/test_signed_tokens.py"
-_SIGNED = "core/commonplace/mcp_server/signed_tokens.py"
+_TOKENS = "core/commonplace/mcp_server/tokens.py"
 _TELEMETRY = "core/commonplace/telemetry.py"
 
 FAULTS = (
@@ -19,7 +19,7 @@ FAULTS = (
     Fault(
         name="mcp-token-unchecked",
         what="A token that the file does not have is let in",
-        file="core/commonplace/mcp_server/tokens.py",
+        file=_TOKENS,
         old=".get(hashlib.sha256(token.encode()).hexdigest())",
         new='.get(hashlib.sha256(token.encode()).hexdigest(), "guest")',
         tests=(_MCP, "-k", "users"),
@@ -27,7 +27,7 @@ FAULTS = (
     Fault(
         name="jwt-audience-unchecked",
         what="A signed token for another server is let in",
-        file=_SIGNED,
+        file=_TOKENS,
         old="audience=self.audience,\n",
         new="audience=jwt.decode(token, options={'verify_signature': False})['aud'],\n",
         tests=(_SIGNED_TESTS, "-k", "says"),
@@ -35,7 +35,7 @@ FAULTS = (
     Fault(
         name="jwt-endless",
         what="A signed token without an end is let in",
-        file=_SIGNED,
+        file=_TOKENS,
         old='["exp", "iss", "aud", "sub"]',
         new='["iss", "aud", "sub"]',
         tests=(_SIGNED_TESTS, "-k", "says"),
@@ -43,7 +43,7 @@ FAULTS = (
     Fault(
         name="jwt-shared-secret",
         what="A token that a shared secret signs is let in",
-        file=_SIGNED,
+        file=_TOKENS,
         old='"EdDSA"',
         new='"EdDSA", "HS256"',
         tests=(_SIGNED_TESTS, "-k", "says"),
@@ -51,7 +51,7 @@ FAULTS = (
     Fault(
         name="jwt-keys-asked-for",
         what="Each request with an unknown key asks the identity provider",
-        file=_SIGNED,
+        file=_TOKENS,
         old="(age > _PAUSE and key_id not in self._keys)",
         new="key_id not in self._keys",
         tests=(_SIGNED_TESTS, "-k", "again"),

@@ -5,7 +5,6 @@
 
 from .sdk import PATH
 from .server import serve, serve_users
-from .signed_tokens import SignedTokens
-from .tokens import TokenFile
+from .tokens import SignedTokens, TokenFile
 
 __all__ = ["PATH", "SignedTokens", "TokenFile", "serve", "serve_users"]

@@ -19,8 +19,7 @@ from ..sans_io import aon
 from ..types import Match, Record, Scope
 from .results import MAX_PAGE
 from .sdk import NAME, ResourceError, Server, ToolError, decoded, run
-from .signed_tokens import SignedTokens
-from .tokens import TokenFile
+from .tokens import SignedTokens, TokenFile
 from .tools import HINTS, POLICY, ServerTools
 
 P = ParamSpec("P")

@@ -1,14 +1,30 @@
-"""File of the hashed tokens by which users identify themselves over HTTP."""
+"""Tokens by which users identify themselves over HTTP: of a file, or signed by a provider (JWT)."""
 
+import asyncio
 import hashlib
+import json
+import logging
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
+import jwt
 from mcp.server.auth.provider import AccessToken
 
-from ..errors import InvalidRecordError
+from ..errors import CommonplaceError, InvalidRecordError
+from ..settings import is_url
 from ..types import Scope
 
-_DIGITS = 64
+_DIGITS = 64  # of the hash of a token in a file
+# Public keys only: who could read the keys could sign with a shared secret.
+_ALGORITHMS = [*(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
+               "EdDSA"]  # fmt: skip
+_FRESH = 300.0  # seconds after which the keys are read again
+_PAUSE = 30.0  # between two readings for a key that is not known: any request may name one
+_TIMEOUT = 5.0
+_UNREADABLE = (jwt.PyJWTError, OSError, ValueError, TypeError, AttributeError)  # or no key set
+_log = logging.getLogger("commonplace")
 
 
 class TokenFile:
@@ -44,3 +60,81 @@ class TokenFile:
                 )
             found[digest.lower()] = Scope(user_id=user.strip()).user_id or ""
         return found
+
+
+class SignedTokens:
+    """A verifier of signed tokens, whose claim `sub` is the user.
+
+    The keys are read again every five minutes, and for a token with a key that is not known, at
+    most every 30 seconds. While they cannot be read, those that are known stay.
+
+    Args:
+        jwks: URL or path of a JSON Web Key Set, in which each key has a `kid`.
+        issuer: the URL that a token must have as `iss`.
+        audience: what a token must have as `aud`, or among it: this server.
+
+    Raises:
+        InvalidRecordError: the keys cannot be read, or the issuer is no URL.
+    """
+
+    def __init__(self, jwks: str, *, issuer: str, audience: str) -> None:
+        if not issuer.startswith(("https://", "http://")):
+            raise InvalidRecordError(field="issuer", value=issuer, reason="must be a URL")
+        self.issuer = issuer
+        self.audience = audience
+        self._jwks = jwks
+        self._lock = threading.Lock()
+        try:
+            self._keys = self._read()
+        except _UNREADABLE as error:
+            raise InvalidRecordError(
+                field="jwks", value=jwks, reason=f"cannot be read: {error}"
+            ) from None
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Find the user of a token, as the client of the request; None for one that is not valid.
+
+        Not valid is a token that has expired, or is for somebody else, of somebody else, or signed
+        with another key.
+        """
+        try:
+            claims = await asyncio.to_thread(self._claims, token)
+            user = Scope(user_id=claims["sub"]).user_id
+        except (jwt.PyJWTError, CommonplaceError):
+            return None
+        return AccessToken(
+            token=token, client_id=user or "", scopes=[], expires_at=int(claims["exp"])
+        )
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        key = self._key(jwt.get_unverified_header(token).get("kid"))
+        claims: dict[str, Any] = jwt.decode(
+            token, key, algorithms=_ALGORITHMS, issuer=self.issuer, audience=self.audience,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )  # fmt: skip
+        return claims
+
+    def _key(self, key_id: Any) -> jwt.PyJWK:
+        with self._lock:
+            age = time.monotonic() - self._read_at
+            if age > _FRESH or (age > _PAUSE and key_id not in self._keys):
+                try:
+                    self._keys = self._read()
+                except _UNREADABLE as error:
+                    _log.warning("the keys of signed tokens cannot be read: %s", error)
+        if key_id not in self._keys:
+            raise jwt.InvalidKeyError
+        return self._keys[key_id]
+
+    def _read(self) -> dict[Any, jwt.PyJWK]:
+        self._read_at = time.monotonic()  # a reading that fails counts too
+        if is_url(self._jwks):
+            client = jwt.PyJWKClient(self._jwks, cache_jwk_set=False, timeout=_TIMEOUT)
+            found = client.fetch_data()
+        else:
+            found = json.loads(Path(self._jwks).read_text("utf-8"))
+        keys = jwt.PyJWKSet.from_dict(found).keys
+        named = {key.key_id: key for key in keys if key.key_id and key.public_key_use != "enc"}
+        if not named:
+            raise ValueError("no key for signatures has a kid")
+        return named
