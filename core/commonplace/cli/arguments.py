@@ -195,20 +195,16 @@ def text_of(word: str) -> str:
     return text
 
 
-def parse_json(name: str, given: str | None) -> dict[str, Any] | None:
-    """Parse a JSON object."""
+def parse_conditions(given: str | None) -> dict[str, Any] | None:
+    """Parse the JSON object of --filter."""
     if given is None:
         return None
     try:
-        found = json.loads(given)
+        found, reason = json.loads(given), "must be a JSON object"
     except (ValueError, RecursionError) as error:
-        raise InvalidRecordError(
-            field=name, value=given, reason=f"must be JSON ({error})", hint=_JSON_HINT
-        ) from None
+        found, reason = None, f"must be JSON ({error})"
     if not isinstance(found, dict):
-        raise InvalidRecordError(
-            field=name, value=given, reason="must be a JSON object", hint=_JSON_HINT
-        )
+        raise InvalidRecordError(field="filter", value=given, reason=reason, hint=_JSON_HINT)
     return found
 
 

@@ -181,7 +181,7 @@ def search(
     ] = False,
 ) -> None:
     """Find what answers a question, best first."""
-    conditions = arguments.parse_json("filter", where)
+    conditions = arguments.parse_conditions(where)
     with request.open() as memory:
         found = memory.search(
             question, request.scope, top_k=top_k, threshold=threshold, where=conditions,
@@ -207,7 +207,7 @@ def list_records(
     expired: Expired = False,
 ) -> None:
     """List what is remembered, newest first."""
-    conditions = arguments.parse_json("filter", where)
+    conditions = arguments.parse_conditions(where)
     found: list[Record] = []
     cursor: str | None = None
     with request.open() as memory:
@@ -482,12 +482,11 @@ def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
 
 def _show_records(found: Sequence[Record], *, superseded: bool) -> None:
     columns = ["id", "kind", "since", *(["until"] if superseded else []), "text"]
-    rows = []
-    for record in found:
-        until = [day(record.valid_to)] if superseded else []
-        rows.append(
-            [short_id(record.id), record.kind, day(record.occurred_at), *until, record.text]
-        )
+    rows = [
+        [short_id(one.id), one.kind, day(one.occurred_at),
+         *([day(one.valid_to)] if superseded else []), one.text]
+        for one in found
+    ]  # fmt: skip
     table(columns, rows)
 
 
@@ -502,10 +501,7 @@ def _show_session(request: Request) -> None:
         say(f"Nothing is stored for {_name(request.scope)}.{_no_user(request.scope)}")
         return
     shown = {} if summary is None else {"summary": summary.text}
-    for key, value in state.items():
-        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        shown[f"state.{key}"] = plain
-    fields(shown)
+    fields(shown | _values("state", state))
     rows = [(moment(one.occurred_at), one.name or one.role or "", one.text) for one in turns]
     table(("at", "who", "text"), rows)
 
@@ -523,11 +519,17 @@ def _show_record(record: Record, relations: Sequence[str]) -> None:
         "votes": record.votes or None, "conflicts": ", ".join(record.conflicts),
     }  # fmt: skip
     shown = {name: str(value) for name, value in values.items() if value not in (None, "")}
-    for key, value in record.metadata.items():
-        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        shown[f"metadata.{key}"] = plain
+    shown |= _values("metadata", record.metadata)
     shown |= {f"relation {n}": line for n, line in enumerate(relations, start=1)}
     fields(shown)
+
+
+def _values(name: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """Write values under their keys, what is no text as JSON."""
+    return {
+        f"{name}.{key}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in given.items()
+    }
 
 
 def _show_rows(scope: Scope, rows: dict[str, int], *, as_json: bool) -> None:

@@ -28,6 +28,7 @@ try:
     import typer
     from rich.cells import cell_len, set_cell_size
     from rich.console import Console
+    from rich.filesize import decimal
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -185,12 +186,7 @@ def moment(at: datetime | None) -> str:
 
 def size(number: int) -> str:
     """Write a number of bytes for people."""
-    amount, unit = float(number), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if amount < 1000 or unit == "TB":
-            break
-        amount /= 1000
-    return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+    return f"{number} B" if number < 1000 else decimal(number)
 
 
 def on_terminal() -> bool:
