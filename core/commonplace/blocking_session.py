@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .concurrency import run_on
 from .errors import (
@@ -91,19 +91,12 @@ class MemoryParts:
     redaction: Redaction | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Summary:
-    """A summary to be written.
+class _Summary(NamedTuple):
+    """A summary to be written: its text or what to ask a model, and the records it stands for."""
 
-    Attributes:
-        text: what is given; None if a model writes it, or if nothing is new.
-        ask: the request for it.
-        covers: the records that it stands for.
-    """
-
-    text: str | None
-    ask: AskChat | None
-    covers: Sequence[str]
+    text: str | None = None
+    ask: AskChat | None = None
+    covers: Sequence[str] = ()
 
 
 @hinting_methods
@@ -246,9 +239,9 @@ class BlockingSession:
         if text is not None:
             check_text(text)
             if previous is not None and text == previous.text and set(ids) <= set(known):
-                return _Summary(text=None, ask=None, covers=())
+                return _Summary()
             ids = ids or [one.id for one in self._since(previous)] or list(known)
-            return _Summary(text=text, ask=None, covers=ids)
+            return _Summary(text=text, covers=ids)
         if parts.models.chat is None:
             raise InvalidRecordError(
                 field="text",
@@ -259,7 +252,7 @@ class BlockingSession:
         turns = self._since(previous)
         ids = ids or [one.id for one in turns]
         ask = AskChat(system=_SYSTEM, user=_prompt(previous, turns), schema=_SCHEMA)
-        return _Summary(text=None, ask=ask if turns else None, covers=ids)
+        return _Summary(ask=ask if turns else None, covers=ids)
 
     def _summary_commands(
         self, planned: _Summary, answer: str | ModelFailedError | None

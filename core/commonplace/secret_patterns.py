@@ -8,9 +8,8 @@ Each pattern reads a text once: no part of a match can be read in two ways.
 """
 
 import re
-from collections.abc import Mapping
 
-_PATTERNS: Mapping[str, str] = {
+_SOURCES = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:"
     # Groups are repeated as usual: before 3.11.5 Python repeats them wrongly where possessive.
     r"(?:[^-]|-(?!----))*-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----"
@@ -28,9 +27,7 @@ _PATTERNS: Mapping[str, str] = {
     "token": r"(?i:(?<![a-z0-9])(?P<before>bearer\s{1,4}))"
     r"(?=[A-Za-z._~+/-]{0,100}[0-9])[A-Za-z0-9._~+/-]{16,}+=*+",
 }
-PATTERNS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern) for name, pattern in _PATTERNS.items()
-}
+PATTERNS = {name: re.compile(source) for name, source in _SOURCES.items()}
 
 
 def secrets(text: str) -> str:

@@ -7,7 +7,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -118,15 +118,12 @@ class Settings:
         for setting in fields(cls):
             raw = os.environ.get(f"{_PREFIX}{setting.name.upper()}")
             if raw is not None:
-                convert = _READ.get(setting.name) or type(getattr(cls(), setting.name))
+                convert, takes = _READ[type(setting.default)]
                 try:
                     given[setting.name] = convert(raw)
                 except ValueError:
-                    raise InvalidRecordError(
-                        field=f"{_PREFIX}{setting.name.upper()}",
-                        value=raw,
-                        reason=_TAKES[type(setting.default)],
-                    ) from None
+                    name = f"{_PREFIX}{setting.name.upper()}"
+                    raise InvalidRecordError(field=name, value=raw, reason=takes) from None
         return cls(**given)
 
 
@@ -150,11 +147,12 @@ def _switch(raw: str) -> bool:
     return raw.lower() in ("1", "true")
 
 
-_READ = {"single_valued": _list, "decay": _switch}
-_TAKES: dict[type, str] = {
-    bool: "must be true or false, or 1 or 0",
-    int: "must be an integer",
-    float: "must be a number",
+_READ: dict[Any, tuple[Callable[[str], Any], str]] = {
+    str: (str, ""),
+    tuple: (_list, ""),
+    bool: (_switch, "must be true or false, or 1 or 0"),
+    int: (int, "must be an integer"),
+    float: (float, "must be a number"),
 }
 
 

@@ -63,17 +63,16 @@ class OpenAIEmbedder:
         """Embed texts, one vector each, in their order; the purpose makes no difference."""
         from openai import BadRequestError
 
-        if not texts:
-            return []
-        if self._takes_dimensions:
-            try:
-                return self._request(texts, {"dimensions": self.dimensions})
-            except BadRequestError:
-                # Models of one fixed length refuse the parameter.
-                vectors = self._request(texts, {})
-                self._takes_dimensions = False
-                return vectors
-        return self._request(texts, {})
+        options = {"dimensions": self.dimensions} if self._takes_dimensions else {}
+        try:
+            return self._request(texts, options)
+        except BadRequestError:
+            if not options:
+                raise
+            # Models of one fixed length refuse the parameter.
+            vectors = self._request(texts, {})
+            self._takes_dimensions = False
+            return vectors
 
     def _request(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[list[float]]:
         vectors: list[list[float]] = []
