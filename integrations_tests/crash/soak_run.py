@@ -20,7 +20,7 @@ import soak_load
 from many_processes import list_all
 
 from commonplace import Memory
-from commonplace.admin.backup import backup
+from commonplace.admin import backup
 from commonplace.runtime import Runtime
 from commonplace.settings import Location, Settings
 

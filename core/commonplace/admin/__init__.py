@@ -4,15 +4,13 @@ Agents are never given anything of this; it is for the command line and for impo
 """
 
 from .backfill import BackfillReport, backfill
-from .backup import backup
 from .copy import CopyReport, SnapshotDigest, copy, digest
 from .counts import Contents, contents, count_by_hour, count_rows, describe_engines, file_sizes
-from .database_files import require_memory
+from .database_files import SalvageReport, backup, require_memory, salvage
 from .doctor import Health, check_files, examine
 from .import_records import ImportedRecord, ImportReport, ImportTally, find_existing, import_records
 from .jsonl import ExportFile, export, restore
 from .reindex import reembed, reindex
-from .salvage import SalvageReport, salvage
 
 __all__ = [
     "BackfillReport",
