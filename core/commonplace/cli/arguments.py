@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,7 @@ def find(given: str | None, *, create: bool = True) -> Location:
     """
     from ..backends import check_location  # this and a memory load what `--help` does without
 
-    parts = _parse(given)
-    location = Location.find(settings=_settings(parts) or Settings(), **parts)
+    location = Location.find(settings=settings_of(given), **_parse(given))
     check_location(location)
     if not create:
         from ..admin import require_memory
@@ -67,8 +66,7 @@ def opened(
     if isinstance(embedder, str):
         embedder = embedder_of(embedder)
     find(given, create=create)
-    parts = _parse(given)
-    memory = Memory.open(embedder=embedder, settings=_settings(parts), redact=redact, **parts)
+    memory = Memory.open(embedder=embedder, redact=redact, **_parse(given))
     try:
         yield memory
     finally:
@@ -127,14 +125,10 @@ def embedder_of(name: str) -> Embedder:
     )
 
 
-def _settings(parts: Mapping[str, Any]) -> Settings | None:
-    # The environment may add passwords and a journal to URLs, and nothing to a folder.
-    return None if parts["path"] else Settings.from_env()
-
-
 def settings_of(given: str | None) -> Settings:
     """Read the settings of a place from the environment, which adds no store to a folder."""
-    return _settings(_parse(given)) or Settings()
+    # It may add passwords and a journal to URLs.
+    return Settings() if _parse(given)["path"] else Settings.from_env()
 
 
 def split_words(

@@ -14,14 +14,6 @@ _RECEIPTS = {
     "index.points": "vectors",
     "journal.rows": "pending writes",
 }
-_CONTENTS = {
-    "fence": "erased scopes",
-    "session": "sessions",
-    "entity": "names in relations",
-    "relation": "relations",
-    "record": "memories, deleted ones included",
-    "live": "memories",
-}
 _FILE = {
     "record": "memories, deleted ones included",
     "version": "versions of memories",
@@ -40,6 +32,7 @@ _FILE = {
     "fence": "marks of the last write",
     "meta": "properties of the file",
 }
+_CONTENTS = {**_FILE, "fence": "erased scopes", "live": "memories"}
 _POINT = re.compile(r"point(_\d+)?(_change)?")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..errors import InvalidRecordError, RecordNotFoundError
-from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
+from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Scope, WriteResult
 from . import arguments
 from .labels import receipt_label
 from .options import (
@@ -356,21 +356,18 @@ def graph(
         raise InvalidRecordError(
             field="--mermaid", value=True, reason="cannot be combined with --json"
         )
-    relations: Sequence[Relation] = ()
-    lines = ""
     with request.open() as memory:
         if request.as_json:
-            relations = memory.relations(
+            found = memory.relations(
                 request.scope, entity, hops=hops, include_superseded=superseded
             )
-        else:
-            lines = memory.diagram(
-                request.scope, entity, form="mermaid" if mermaid else "text", hops=hops,
-                include_superseded=superseded,
-            )  # fmt: skip
-    if request.as_json:
-        document({"relations": relations})
-    elif lines:
+            document({"relations": found})
+            return
+        lines = memory.diagram(
+            request.scope, entity, form="mermaid" if mermaid else "text", hops=hops,
+            include_superseded=superseded,
+        )  # fmt: skip
+    if lines:
         for line in lines.split("\n"):
             write(printable(line))
     else:
