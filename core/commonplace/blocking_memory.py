@@ -11,15 +11,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from types import EllipsisType, TracebackType
+from types import EllipsisType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from .blocking_session import MemoryParts
 from .concurrency import run_on, start_call
-from .errors import (
-    InvalidRecordError,
-    MemoryClosedError,
-)
+from .errors import InvalidRecordError, MemoryClosedError
 from .events import OnEvent, report_calls, unreported
 from .filters import parse_filter
 from .ingest.changes import Write
@@ -871,10 +868,7 @@ class BlockingMemory:
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()
 
@@ -882,9 +876,6 @@ class BlockingMemory:
         """Return self."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    async def __aexit__(self, *error: object) -> None:
         """Close."""
         await self.aclose()
