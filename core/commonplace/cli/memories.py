@@ -13,20 +13,7 @@ from ..errors import InvalidRecordError, RecordNotFoundError
 from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Scope, WriteResult
 from . import arguments
 from .labels import receipt_label
-from .options import (
-    SENTENCE,
-    Agent,
-    AsJson,
-    Commands,
-    EmbedderName,
-    Expired,
-    FilterText,
-    KindNames,
-    OptionalPlaceName,
-    Session,
-    Superseded,
-    User,
-)
+from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName
 from .output import (
     FAILURE,
     INTERRUPTED,
@@ -74,6 +61,28 @@ Text = Annotated[
 Question = Annotated[
     str, typer.Argument(metavar="QUESTION", help="What to find.", show_default=False)
 ]
+User = Annotated[
+    str | None,
+    typer.Option(
+        "--user", help="The id of a user. Without it, only memories that belong to no user."
+    ),
+]
+Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent.")]
+Session = Annotated[str | None, typer.Option("--session", help="Only of this session.")]
+FilterText = Annotated[
+    str | None,
+    typer.Option(
+        "--filter", metavar="JSON", help='Such as {"city": "Lyon", "year": {"gte": 2020}}.'
+    ),
+]
+KindNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind", help=f"Only {', '.join(KINDS)}; may be repeated.", autocompletion=lambda: KINDS
+    ),
+]
+Superseded = Annotated[bool, typer.Option("--superseded", help="Include what is no longer true.")]
+Expired = Annotated[bool, typer.Option("--expired", help="Include what has expired.")]
 memories = Commands("Memories")
 
 

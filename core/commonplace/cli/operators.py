@@ -279,15 +279,15 @@ def serve(
     hosts = [*web.LOOPBACK, host, *(allow_host or ())]
     with arguments.opened(location, embedder, create=False) as memory:
         start_warming(memory)  # while the link is opened: the first question has no time for it
-        token = "" if user_header else secrets.token_urlsafe(32)
-        app = (
-            web.create_app(memory, login=web.header_login(user_header), write=write, hosts=hosts)
-            if user_header
-            else web.create_app(
-                memory, token=token, users=web.read_users(users_file) if users_file else None,
-                write=write, hosts=hosts,
-            )
-        )  # fmt: skip
+        token = None if user_header else secrets.token_urlsafe(32)
+        app = web.create_app(
+            memory,
+            token=token,
+            users=web.read_users(users_file) if users_file else None,
+            login=web.header_login(user_header) if user_header else None,
+            write=write,
+            hosts=hosts,
+        )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
         # Without this each answer waits 40 ms for the browser to confirm its first packet.

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ..types import KINDS
 from .output import NOTHING_CHANGED, exit_on_error
 
 SENTENCE = "sentence-encoder"
@@ -29,29 +28,7 @@ EmbedderName = Annotated[
         help=r"sentence-encoder, minilm-tokens, fastembed:MODEL or openai:MODEL\[@DIMENSIONS].",
     ),
 ]
-User = Annotated[
-    str | None,
-    typer.Option(
-        "--user", help="The id of a user. Without it, only memories that belong to no user."
-    ),
-]
-Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent.")]
-Session = Annotated[str | None, typer.Option("--session", help="Only of this session.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
-FilterText = Annotated[
-    str | None,
-    typer.Option(
-        "--filter", metavar="JSON", help='Such as {"city": "Lyon", "year": {"gte": 2020}}.'
-    ),
-]
-KindNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind", help=f"Only {', '.join(KINDS)}; may be repeated.", autocompletion=lambda: KINDS
-    ),
-]
-Superseded = Annotated[bool, typer.Option("--superseded", help="Include what is no longer true.")]
-Expired = Annotated[bool, typer.Option("--expired", help="Include what has expired.")]
 
 
 class OnceCommand(TyperCommand):
