@@ -12,7 +12,6 @@ import typer
 from ..errors import InvalidRecordError, RecordNotFoundError
 from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Scope, WriteResult
 from . import arguments
-from .labels import receipt_label
 from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName
 from .output import (
     FAILURE,
@@ -47,6 +46,20 @@ _ADDED = {"ADD": "Remembered", "UPDATE": "Known; what is new was added", "NONE":
 _CHANGED = {
     "UPDATE": "Updated", "DELETE": "Deleted", "RESTORE": "Restored", "NONE": "Unchanged",
 }  # fmt: skip
+
+# Words for what an `EraseReceipt` counts; `--json` keeps the names.
+_RECEIPTS = {
+    "graph.records": "memories",
+    "graph.versions": "versions of memories",
+    "graph.relations": "relations",
+    "graph.entities": "names in relations",
+    "checkpoints.threads": "threads of agents",
+    "checkpoints.checkpoints": "checkpoints of threads",
+    "checkpoints.values": "values in checkpoints",
+    "checkpoints.writes": "writes of unfinished steps",
+    "index.points": "vectors",
+    "journal.rows": "pending writes",
+}
 
 RecordId = Annotated[
     str,
@@ -542,7 +555,7 @@ def _show_rows(scope: Scope, rows: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         document({"scope": scope, "rows": rows})
         return
-    table(("what", "number"), [(receipt_label(name), str(rows[name])) for name in rows])
+    table(("what", "number"), [(_RECEIPTS.get(name, name), str(rows[name])) for name in rows])
     if any(rows.values()):
         say(f"Nothing was erased. Without --dry-run, everything of {_name(scope)} would be.")
     else:
@@ -556,7 +569,11 @@ def _show_receipt(receipt: EraseReceipt, *, as_json: bool) -> None:
     else:
         names = dict.fromkeys((*receipt.removed, *receipt.left))
         rows = [
-            (receipt_label(name), str(receipt.removed.get(name, 0)), str(receipt.left.get(name, 0)))
+            (
+                _RECEIPTS.get(name, name),
+                str(receipt.removed.get(name, 0)),
+                str(receipt.left.get(name, 0)),
+            )
             for name in names
         ]
         table(("what", "removed", "left"), rows)

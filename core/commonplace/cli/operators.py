@@ -3,6 +3,7 @@
 Each parses arguments, calls one function of `admin` or `web` and prints the result.
 """
 
+import re
 import secrets
 import socket
 from collections import Counter
@@ -15,7 +16,6 @@ import typer
 from ..errors import MissingExtraError
 from ..settings import Location, Settings
 from . import arguments
-from .labels import contents_label, table_label
 from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName, PlaceName
 from .output import FAILURE, answer, document, refuse, say, size, table
 from .progress_bars import progress
@@ -31,6 +31,29 @@ else:
             return getattr(import_module("commonplace.admin"), name)
 
     admin = _Admin()
+
+# Words for the tables of the embedded engines, and for what is counted of a memory or a copy of it;
+# `--json` keeps the names.
+_TABLES = {
+    "record": "memories, deleted ones included",
+    "version": "versions of memories",
+    "recall": "recalls of memories",
+    "relation": "relations",
+    "support": "memories that state relations",
+    "entity": "names in relations",
+    "pair": "parts of names",
+    "session": "sessions",
+    "erasure": "erased scopes",
+    "thread": "threads of agents",
+    "checkpoint": "checkpoints of threads",
+    "channel_value": "values in checkpoints",
+    "task_write": "writes of unfinished steps",
+    "op": "pending writes and dead letters",
+    "fence": "marks of the last write",
+    "meta": "properties of the file",
+}
+_CONTENTS = {**_TABLES, "fence": "erased scopes", "live": "memories"}
+_POINT = re.compile(r"point(_\d+)?(_change)?")
 
 _MAX_FAULTS = 20
 _MAX_USERS = 50
@@ -195,7 +218,7 @@ def salvage(
             lost = done.lost.get(name)
             outcome = "all" if lost is None else f"{lost or 'an unknown number'} lost"
             if number or lost is not None:
-                answer(f"{table_label(name)}: {number}, {outcome}")
+                answer(f"{_table_label(name)}: {number}, {outcome}")
         answer(f"`commonplace doctor {target}` tells whether `commonplace reindex` has work to do.")
     if not done.is_complete:
         say("Some rows could not be read. The damaged file is as it was.", style="red")
@@ -322,13 +345,20 @@ def _check_files(location: Location, *, as_json: bool) -> None:
         raise typer.Exit(FAILURE)
 
 
+def _table_label(table: str) -> str:
+    """Name what the rows of a table of the embedded engines are."""
+    if point := _POINT.fullmatch(table):
+        return "owners with vectors" if point[2] else "vectors"
+    return _TABLES.get(table, table)
+
+
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _show_health(found: "admin.Health") -> None:
     for name, number in found.counts.items():
-        answer(f"{contents_label(name)}: {number}")
+        answer(f"{_CONTENTS.get(name, name)}: {number}")
     answer(f"memories in the index: {found.indexed}")
     answer(f"pending writes: {found.pending}")
     for letter in found.dead:
@@ -388,7 +418,7 @@ def _show_copy(done: "admin.CopyReport", *, as_json: bool) -> None:
             equal = done.source.hashes[name] == done.target.hashes[name]
             source = done.source.counts[name]
             verdict = "identical" if equal else f"DIFFERENT, the source has {source}"
-            answer(f"{contents_label(name)}: {number}, {verdict}")
+            answer(f"{_CONTENTS.get(name, name)}: {number}, {verdict}")
         answer(f"vectors: {done.backfill.reused} reused, {done.backfill.embedded} embedded")
     if done.dead:
         say(f"{done.dead} dead letters stay with the source.", style="yellow")
