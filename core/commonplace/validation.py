@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import InvalidRecordError, InvalidScopeError, short_repr
@@ -153,17 +154,12 @@ def check_function(
     Args:
         arguments: that it is called with, by position.
     """
+    wrong = partial(InvalidRecordError, field=field, value=given)
     if not callable(given) or isinstance(given, type):
-        raise InvalidRecordError(
-            field=field, value=given, reason="must be a function", hint="Give the function itself."
-        )
+        raise wrong(reason="must be a function", hint="Give the function itself.")
     if inspect.iscoroutinefunction(given) and not may_be_async:
-        raise InvalidRecordError(
-            field=field,
-            value=given,
-            reason="must be a plain function, as nobody would await it",
-            hint="Use `def` instead of `async def`.",
-        )
+        hint = "Use `def` instead of `async def`."
+        raise wrong(reason="must be a plain function, as nobody would await it", hint=hint)
     try:
         signature = inspect.signature(given)
     except (TypeError, ValueError):  # of a function in C
@@ -171,8 +167,8 @@ def check_function(
     try:
         signature.bind(*[None] * arguments)
     except TypeError as error:
-        reason = f"must take {arguments} argument{'s' * (arguments != 1)}: {error}"
-        raise InvalidRecordError(field=field, value=given, reason=reason) from error
+        some = f"{arguments} argument{'s' * (arguments != 1)}"
+        raise wrong(reason=f"must take {some}: {error}") from error
 
 
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:

@@ -174,22 +174,15 @@ def drafted(file: Path) -> Iterator[Path]:
         CannotMoveError: there is a folder of that name, or no folder for it, or the file is a part
             of a memory.
     """
+    wrong = partial(CannotMoveError, store=str(file))
     if file.exists() and _OF_A_MEMORY.fullmatch(file.name):
-        raise CannotMoveError(
-            store=str(file),
-            reason="is a file of a memory, and is not replaced",
-            hint="Give the name of a new file.",
-        )
+        hint = "Give the name of a new file."
+        raise wrong(reason="is a file of a memory, and is not replaced", hint=hint)
     if file.is_dir():
-        raise CannotMoveError(
-            store=str(file), reason="is a folder", hint="Give the name of a file."
-        )
+        raise wrong(reason="is a folder", hint="Give the name of a file.")
     if not file.parent.is_dir():
-        raise CannotMoveError(
-            store=str(file),
-            reason=f"cannot be written, as there is no folder {str(file.parent)!r}",
-            hint="Make the folder first, or give another one.",
-        )
+        reason = f"cannot be written, as there is no folder {str(file.parent)!r}"
+        raise wrong(reason=reason, hint="Make the folder first, or give another one.")
     draft = file.with_name(f"{file.name}.part")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)

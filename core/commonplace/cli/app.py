@@ -34,7 +34,7 @@ class Importers(TyperGroup):
         found = super().get_command(ctx, cmd_name)
         for importer in entry_points(group=GROUP, name=cmd_name) if found is None else ():
             alone = Commands(add_completion=False)
-            alone.register(cmd_name, again=_IMPORTING)(exit_on_error()(importer.load)())
+            alone.register(cmd_name, again=_IMPORTING)(exit_on_error(importer.load)())
             return typer.main.get_command(alone)
         return found
 

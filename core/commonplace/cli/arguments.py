@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,28 +207,19 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
     """Parse metadata: `key=text`, or `key:=JSON` for a number and what else is no text."""
     found: dict[str, Any] = {}
     for word in given or ():
+        wrong = partial(InvalidRecordError, field="metadata", value=word)
         key, separator, value = word.partition("=")
         if not separator or not key.rstrip(":"):
-            raise InvalidRecordError(
-                field="metadata",
-                value=word,
-                reason="must be KEY=TEXT",
-                hint="Or KEY:=JSON, such as --metadata year:=2026.",
-            )
+            hint = "Or KEY:=JSON, such as --metadata year:=2026."
+            raise wrong(reason="must be KEY=TEXT", hint=hint)
         is_text, name = not key.endswith(":"), key.removesuffix(":")
         if name in found:
-            raise InvalidRecordError(
-                field="metadata",
-                value=word,
-                reason=f"gives {short_repr(name)} twice",
-                hint='Give each key once, and several values as KEY:=["one", "two"].',
-            )
+            hint = 'Give each key once, and several values as KEY:=["one", "two"].'
+            raise wrong(reason=f"gives {short_repr(name)} twice", hint=hint)
         try:
             found[name] = value if is_text else json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise InvalidRecordError(
-                field="metadata", value=word, reason=f"must be KEY:=JSON ({error})"
-            ) from None
+            raise wrong(reason=f"must be KEY:=JSON ({error})") from None
     return found
 
 

@@ -57,7 +57,7 @@ class Commands(typer.Typer):
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Add a command."""
         add = self.command(name, cls=OnceCommand, rich_help_panel=self._panel)
-        return lambda function: add(exit_on_error(again)(function))
+        return lambda function: add(exit_on_error(function, again))
 
 
 def _has_one_value(option: Any) -> bool:

@@ -199,40 +199,37 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def exit_on_error(again: str = NOTHING_CHANGED) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def exit_on_error(command: Callable[P, T], again: str = NOTHING_CHANGED) -> Callable[P, T]:
     """Make a command print an error and exit with its code instead of raising.
 
     Args:
         again: what to say when it is interrupted: whether and how it can be run again.
     """
 
-    def decorate(command: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(command)
-        def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                result = command(*args, **kwargs)
-                if not sys.stdout.closed:  # as a server closes it that talked over it
-                    sys.stdout.flush()
-            except CommonplaceError as error:
-                say(str(error), style="red")
-                code = USAGE if isinstance(error, _USAGE_ERRORS) else FAILURE
-            except (KeyboardInterrupt, typer.Abort):
-                say(f"Interrupted. {again}")
-                code = INTERRUPTED
-            except BrokenPipeError:
-                _abandon_stdout()
-                code = READER_GONE
-            except OSError as error:
-                where = f"{error.filename}: " if error.filename else ""
-                say(f"{where}{error.strerror or error}.", style="red")
-                code = FAILURE
-            else:
-                return result
-            raise typer.Exit(code) from None
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            result = command(*args, **kwargs)
+            if not sys.stdout.closed:  # as a server closes it that talked over it
+                sys.stdout.flush()
+        except CommonplaceError as error:
+            say(str(error), style="red")
+            code = USAGE if isinstance(error, _USAGE_ERRORS) else FAILURE
+        except (KeyboardInterrupt, typer.Abort):
+            say(f"Interrupted. {again}")
+            code = INTERRUPTED
+        except BrokenPipeError:
+            _abandon_stdout()
+            code = READER_GONE
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            say(f"{where}{error.strerror or error}.", style="red")
+            code = FAILURE
+        else:
+            return result
+        raise typer.Exit(code) from None
 
-        return run
-
-    return decorate
+    return run
 
 
 def _abandon_stdout() -> None:
