@@ -14,7 +14,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -281,30 +281,22 @@ def _tracer() -> Any:
 
 @functools.cache
 def _metrics() -> dict[str, Any]:
-    api = sys.modules["opentelemetry.metrics"]
-    meter = api.get_meter(_NAME)
-
-    def backlog(kind: str) -> Callable[[Any], Iterator[Any]]:
-        def observe(_options: Any) -> Iterator[Any]:
-            for store, left in _backlogs().items():
-                yield api.Observation(getattr(left, kind), {"gen_ai.memory.store.id": store})
-
-        return observe
-
+    meter = sys.modules["opentelemetry.metrics"].get_meter(_NAME)
     for kind in ("pending", "dead"):
-        meter.create_observable_gauge(f"commonplace.backlog.{kind}", [backlog(kind)])
+        observe = functools.partial(_backlogs, kind)
+        meter.create_observable_gauge(f"commonplace.backlog.{kind}", [observe])
     return {
         "duration": meter.create_histogram("gen_ai.client.operation.duration", unit="s"),
         "events": meter.create_counter("commonplace.agent.events"),
     }
 
 
-def _backlogs() -> dict[str, Any]:
-    """Count the accepted writes and dead letters of every open store that was used."""
+def _backlogs(kind: str, _options: Any) -> Iterator[Any]:
+    """Count the accepted writes or dead letters of every open store that was used."""
     found = {}
     for memory in list(_memories):
-        try:
+        with suppress(Exception):  # closed, or away: there is nothing to count
             found[memory.location] = memory.flush(0.0)
-        except Exception:  # noqa: BLE001, S112 -- closed, or away: there is nothing to count
-            continue
-    return found
+    observation = sys.modules["opentelemetry.metrics"].Observation
+    for store, left in found.items():
+        yield observation(getattr(left, kind), {"gen_ai.memory.store.id": store})
