@@ -92,6 +92,7 @@ def embedder_of(name: str) -> Embedder:
             are not known here.
     """
     family, _, model = name.partition(":")
+    wrong = partial(InvalidRecordError, field="embedder", value=name)
     if name == "sentence-encoder":
         from ..models.sentence_encoder import SentenceEncoder
 
@@ -107,23 +108,17 @@ def embedder_of(name: str) -> Embedder:
             return FastEmbed(model)
         except ValueError as error:
             hint = "Give one of fastembed's, such as fastembed:BAAI/bge-small-en-v1.5."
-            raise InvalidRecordError(
-                field="embedder", value=name, reason="is no model of fastembed", hint=hint
-            ) from error
+            raise wrong(reason="is no model of fastembed", hint=hint) from error
     if family == "openai" and model:
         from ..models.openai import OpenAIEmbedder
 
         plain, _, size = model.partition("@")
         if not (size.isascii() and size.isdigit()) and plain not in _SIZES:
             hint = f"Add the length of its vectors, such as openai:{plain}@1024."
-            raise InvalidRecordError(
-                field="embedder", value=name, reason="must name its dimensions", hint=hint
-            )
+            raise wrong(reason="must name its dimensions", hint=hint)
         return OpenAIEmbedder(plain, dimensions=int(size or _SIZES[plain]))
     hint = "Give sentence-encoder, minilm-tokens, fastembed:MODEL or openai:MODEL."
-    raise InvalidRecordError(
-        field="embedder", value=name, reason="must be a known embedder", hint=hint
-    )
+    raise wrong(reason="must be a known embedder", hint=hint)
 
 
 def settings_of(given: str | None) -> Settings:
