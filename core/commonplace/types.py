@@ -122,12 +122,12 @@ class Scope:
     @lru_cache(4096)  # noqa: B019 -- a scope holds nothing but its ids
     def covering(self) -> "tuple[Scope, ...]":
         """List the scopes that cover this one, itself first; at most four."""
-        found = []
-        for agent in dict.fromkeys((self.agent_id, None)):
-            for session in dict.fromkeys((self.session_id, None)):
-                if self.user_id or agent or session:
-                    found.append(Scope(user_id=self.user_id, agent_id=agent, session_id=session))
-        return tuple(found)
+        return tuple(
+            Scope(user_id=self.user_id, agent_id=agent, session_id=session)
+            for agent in dict.fromkeys((self.agent_id, None))
+            for session in dict.fromkeys((self.session_id, None))
+            if self.user_id or agent or session
+        )
 
 
 # Functions, as a `dataclass` with slots takes no cached property on Python 3.13.1 and newer.
@@ -318,6 +318,7 @@ class Record:
             check_metadata(metadata)
         except InvalidRecordError:
             metadata = dict(self.metadata)
+        earlier = [one for one in self.sources if one not in told.sources]
         return replace(
             self,
             metadata=metadata,
@@ -325,13 +326,8 @@ class Record:
             expires_at=told.expires_at or self.expires_at,
             importance=max(self.importance, told.importance),
             pinned=self.pinned or told.pinned,
-            sources=self._sources_with(told.sources),
+            sources=(*earlier, *told.sources)[-MAX_SOURCES:],
         )
-
-    def _sources_with(self, more: tuple[str, ...]) -> tuple[str, ...]:
-        if not more:
-            return self.sources
-        return (*(one for one in self.sources if one not in more), *more)[-MAX_SOURCES:]
 
     def holds(
         self,
