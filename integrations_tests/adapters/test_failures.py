@@ -1,6 +1,7 @@
 """What an agent meets when its memory fails: the reply, the log, the counters, and what is kept.
 
-As a program, it plays a full disk in a process of its own, and prints as JSON what happened.
+As a program, `test_failures FOLDER AGENT ...`, it plays a full disk in a process of its own, for
+one agent after the other, and prints as JSON what happened.
 """
 
 import asyncio
@@ -296,14 +297,22 @@ async def test_an_outage_is_told_counted_and_over_every_time(tmp_path, agent, ou
     check(await play(agent, outage(tmp_path / "memory")), outage)
 
 
-@every_adapter
-def test_a_full_disk_stops_no_reply(tmp_path, agent):
+@pytest.fixture(scope="module")
+def on_full_disks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What happened to each agent on a full disk, all in one process that is not this one."""
+    names = [one.__name__ for one in AGENTS]
+    command = [sys.executable, "-m", "integrations_tests.adapters.test_failures"]
+    command += [str(tmp_path_factory.mktemp("disks")), *names]
     root = Path(__file__).parents[2]
-    module = "integrations_tests.adapters.test_failures"
-    command = [sys.executable, "-m", module, agent.__name__, str(tmp_path / "memory")]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False, cwd=root)
+    done = subprocess.run(command, capture_output=True, timeout=240, check=False, cwd=root)
     assert done.returncode == 0, done.stderr.decode()
-    told = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@every_adapter
+def test_a_full_disk_stops_no_reply(on_full_disks, agent):
+    told = on_full_disks[agent.__name__]
     turns = [Turn(**one) for one in told.pop("turns")]
     check(Played(turns=turns, **told), DiskFull)
 
@@ -416,7 +425,10 @@ async def check_first_reply(error: type[Exception], **place: str) -> None:
 
 
 if __name__ == "__main__":
-    name, folder = sys.argv[1:]
-    [chosen] = [one for one in AGENTS if one.__name__ == name]
-    result = asyncio.run(play(chosen, DiskFull(Path(folder))))
-    os.write(1, json.dumps(asdict(result)).encode())
+    folder, *names = sys.argv[1:]
+    agents = {one.__name__: one for one in AGENTS}
+    result = {
+        name: asdict(asyncio.run(play(agents[name], DiskFull(Path(folder) / name))))
+        for name in names
+    }
+    os.write(1, json.dumps(result).encode())
