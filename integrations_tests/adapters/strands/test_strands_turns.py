@@ -56,11 +56,14 @@ IDS = [
 ]
 
 
+SLOW = 0.25
+
+
 class SlowEmbedder(HashEmbedder):
-    """Takes 0.7 seconds for each call."""
+    """Takes a quarter of a second for each call, which is longer than all else of a turn."""
 
     def embed(self, texts, **more):
-        time.sleep(0.7)
+        time.sleep(SLOW)
         return super().embed(texts, **more)
 
 
@@ -312,12 +315,13 @@ class TestSlowMemory:
     async def test_no_turn_of_a_cancelled_caller_is_lost(self, slow, make):
         plugin = MemoryPlugin(slow)
         for number in range(3):
-            call = make(plugin).invoke_async(f"Fact {number}.", **of("alice"))
-            running = asyncio.create_task(call)
-            await asyncio.sleep(1.0 + number / 5)
+            is_called = asyncio.Event()
+            agent = make(plugin, script=[lambda _, called=is_called: called.set() or "Noted."])
+            running = asyncio.create_task(agent.invoke_async(f"Fact {number}.", **of("alice")))
+            await is_called.wait()
+            await asyncio.sleep(SLOW * (0.2 + number / 3))  # in which the turn is written
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-        await asyncio.sleep(1)
 
         kept = await asyncio.to_thread(self.kept, slow)
         assert kept == [f"Fact {number}." for number in range(3)]
