@@ -383,6 +383,7 @@ async def test_the_users_words_of_an_outer_agent_without_memory_are_not_made_up(
     await outer.reply(UserMsg("Alice", "Book Lyon for me"))
 
     assert len(inner.model.seen) == 1
+    memory.flush(10)
     assert texts(memory) == []
 
 
@@ -923,4 +924,5 @@ async def test_an_interrupted_answer_handed_on_is_not_kept(memory, middleware):
     planner = await make(script=[asyncio.CancelledError()], name="planner")
     await (await make(middleware)).reply(await planner.reply(UserMsg("Alice", "Plan my trip")))
 
+    memory.flush(10)
     assert texts(memory) == []
