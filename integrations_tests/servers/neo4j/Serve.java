@@ -19,6 +19,8 @@ class Serve {
             .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
             // Nor for every length that a list or a text of the parameters has.
             .setConfig(GraphDatabaseInternalSettings.cypher_size_hint_parameters, false)
+            // Half a gigabyte, of which tests fill a few megabytes.
+            .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
             .setConfig(BoltConnector.advertised_address, place)
             .setConfig(BoltConnector.listen_address, place)
             .setConfig(BoltConnector.enabled, true)
