@@ -37,11 +37,26 @@ SERVERS = {"neo4j_place", "neo4j_uri", "qdrant_place", "qdrant_url"}
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that needs a server as such."""
+    """Mark every test that needs a server as such, and put these and slow ones where they go well.
+
+    Of several processes, each of which begins with an equal share of the tests, the first has those
+    of servers, so that not each starts all servers; the second begins with the slow ones, so that
+    none is left with these when the others have ended.
+    """
     for item in items:
         engines = item.callspec.params.get("engines", "") if hasattr(item, "callspec") else ""
         if "+" in engines or SERVERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.external_service)
+    of_servers, slow, rest = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        if item.get_closest_marker("external_service"):
+            of_servers.append(item)
+        else:
+            (slow if item.get_closest_marker("slow") else rest).append(item)
+    of_servers.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    left = max(0, share - len(of_servers))
+    items[:] = [*of_servers, *rest[:left], *slow, *rest[left:]]
 
 
 def pytest_collection_finish() -> None:
