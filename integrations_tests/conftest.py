@@ -22,6 +22,7 @@ from .servers.fixtures import (
 
 # Nothing is fetched from a model hub, by no library and in no child process.
 os.environ |= {"HF_HUB_OFFLINE": "1", "MEM0_TELEMETRY": "False"}
+gc.disable()  # until all tests are imported, and the frameworks with them
 
 __all__ = [
     "engines",
@@ -63,6 +64,7 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector off the million objects of the frameworks, which all stay."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
