@@ -23,6 +23,15 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["lint", "types", "tests"]
 # Many images set it; each of the thousand processes of the tests would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Tests make thousands of memories, which wait for the disk with every write. In memory they prove
+# the same: a process that is killed leaves all that it has written, and no test cuts the power.
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- pytest makes a folder of the user's own in it
+if (
+    SHARED_MEMORY.is_dir()
+    and shutil.disk_usage(SHARED_MEMORY).free >= 2 * 2**30
+    and not os.statvfs(SHARED_MEMORY).f_flag & os.ST_NOEXEC
+):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(SHARED_MEMORY))
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
@@ -363,8 +372,8 @@ def parallel() -> list[str]:
     """Spread tests over processes; each starts servers of its own, unless it is told which."""
     if "NEO4J_URI" in os.environ:
         return []
-    # One more than there are processors: tests wait for servers and processes half of their time.
-    workers = min(4, (os.cpu_count() or 1) + 1)
+    # Twice as many as processors: tests wait for servers and processes half of their time.
+    workers = min(4, 2 * (os.cpu_count() or 1))
     return [f"--numprocesses={workers}", "--dist=worksteal"]
 
 
