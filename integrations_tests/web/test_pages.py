@@ -3,6 +3,7 @@
 import html
 import re
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,6 +57,11 @@ def operator(memory: Memory, **options: object) -> TestClient:
 
 def fields(page: str) -> dict[str, str]:
     return dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+
+
+def hidden(page: str, read: Callable[[str], str] = str) -> dict[str, str]:
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page)
+    return {name: read(one) for name, one in found}
 
 
 def test_every_page_and_its_json_answers_in_both_languages(memory):
@@ -147,7 +153,7 @@ def test_why_asks_whose_memory_is_meant_and_takes_an_id_with_a_space_behind_it(m
 def test_long_texts_are_shown_in_part_where_there_are_many(memory):
     long, end = Scope(user_id="alice", agent_id="helper", session_id="long"), "the end of it."
     text = "I walk along the coast every single morning. " * 200
-    memory.add([Message(text=f"{n} {text}{end}") for n in range(100)], long, infer=False)
+    memory.add([Message(text=f"{n} {text}{end}") for n in range(70)], long, infer=False)
     fact = Fact(text=f"{text}{end}", at=datetime.now(UTC))
     [known] = memory.add(fact, ALICE).ids
     for n in range(20):
@@ -157,11 +163,54 @@ def test_long_texts_are_shown_in_part_where_there_are_many(memory):
     conversation = client.get("/conversation?user=alice&agent=helper&session=long")
     record = client.get(f"/record?user=alice&id={known}")
     about = client.get("/about?user=alice")
-    assert conversation.text.count(f">{Words('en')('more')}<") == 100
+    assert conversation.text.count(f">{Words('en')('more')}<") == 70
     assert [one.text.count(end) for one in (conversation, record, about)] == [0, 1, 0]
-    assert max(len(one.content) for one in (conversation, record, about)) < 200_000
     turn = html.unescape(re.findall(r'href="(/record[^"]*)"', conversation.text)[-1])
     assert end in client.get(turn).text
+
+
+def test_a_conversation_of_long_turns_has_smaller_pages_with_all_of_each_turn(memory):
+    turns = [f"{number:03}" + "海边散步" * 374 for number in range(100)]
+    talk = {"user": "alice", "session": "long"}
+    memory.add(
+        [Message(text=one) for one in turns],
+        Scope(user_id="alice", session_id="long"), infer=False,
+    )  # fmt: skip
+    client = operator(memory)
+
+    where, seen = f"/conversation?{urlencode(talk)}", []
+    while where:
+        page = client.get(where)
+        assert len(page.content) <= 200_000
+        seen = [*re.findall(r'class="said" dir="auto">(.*)</p>', page.text), *seen]
+        where = html.unescape("".join(re.findall(r'href="(/conv[^"]*before[^"]*)">Ear', page.text)))
+    assert seen == turns
+
+
+def test_no_page_is_large_whatever_is_stored(memory):
+    words, name = "雨后的山谷" * 70, "一二三四五" * 40
+    ids = {"user_id": "alice", "agent_id": name, "session_id": name}
+    turns = [Message(text=f"我{number}{words}") for number in range(230)]
+    memory.add(turns[:115], Scope(**ids), infer=False)
+    memory.add(turns[115:], Scope(**ids | {"session_id": "other"}), infer=False)
+    named = [f"{number}{name}" for number in range(100)]
+    memory.add(
+        Fact(
+            text="雪",
+            relations=[Relation(subject="伟", predicate="knows", object=one) for one in named],
+            metadata=dict.fromkeys(named, words * 9),
+        ),
+        ALICE,
+    )
+    [known] = [one.id for one in memory.list(ALICE) if one.text == "雪"]
+    for number in range(30):
+        memory.update(known, f"{number}{words * 6}", ALICE)
+    client = operator(memory)
+    sizes = {
+        name: len(client.get(f"/{name}", params={"user": "alice", "q": "我", "id": known}).content)
+        for name in PAGES
+    }
+    assert max(sizes.values()) <= 200_000, sizes
 
 
 @pytest.mark.every_engine
@@ -380,7 +429,8 @@ def test_a_login_leads_to_the_page_that_was_asked_for_and_to_no_other_site(memor
     for client, root in ((TestClient(app, base_url=LOCAL), ""), (mounted, "/memory")):
         for method in ("GET", "POST"):  # the cookie ended before the page, or before its form
             client.cookies.clear()
-            refused = client.request(method, f"{root}/{asked}")
+            sent = {"data": {"csrf": "old"}} if method == "POST" else {}
+            refused = client.request(method, f"{root}/{asked}", **sent)
             form = {name: html.unescape(one) for name, one in fields(refused.text).items()}
             assert (refused.status_code, form) == (401, {"next": asked})
             wrong = client.post(f"{root}/login", data={**form, "token": "guessed"})
@@ -403,6 +453,49 @@ def test_a_login_leads_to_the_page_that_was_asked_for_and_to_no_other_site(memor
             client.get("/login", params=sent, follow_redirects=False),
         ):
             assert (done.status_code, done.headers["location"]) == (303, leads_to), place
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_sent_without_a_login_stands_in_its_form_after_it(memory, language):
+    words = Words(language)
+    app = create_app(memory, token="", users={hash_token("hers"): ["alice"]}, write=True)
+    client = TestClient(app, base_url=LOCAL, headers={"accept-language": language})
+    [known] = [one.id for one in memory.list(ALICE) if "Lyon" in one.text]
+    where, typed = {"user": "alice", "id": known}, 'Alice lives in "Metz" & <Nancy>.\r\n安'
+    edit = {"id": known, "user": "alice", "action": "edit", "text": typed, "csrf": "old"}
+
+    login = client.post("/record", params=where, data=edit)
+    for token, status in (("", 200), ("guessed", 403), ("hers", 403)):
+        form = {name: html.unescape(one) for name, one in hidden(login.text).items()}
+        assert form.pop("next") == f"record?{urlencode(where)}"
+        assert form == {name: one for name, one in edit.items() if name != "csrf"}
+        assert words("login_kept") in login.text
+        goes_to = html.unescape(re.search(r'action="(/login[^"]*)"', login.text)[1])
+        answer = client.post(goes_to, data=hidden(login.text, html.unescape) | {"token": token})
+        assert answer.status_code == status
+        login = login if token == "hers" else answer
+    assert "Alice lives in &#34;Metz&#34; &amp; &lt;Nancy&gt;.\r\n安</textarea>" in answer.text
+    assert f'role="alert">{words("error_csrf")}' in answer.text
+    assert f'href="/record.json?{urlencode(where)}"' in html.unescape(answer.text)
+    assert memory.get(known, ALICE).text == "Alice lives in Lyon."
+    again = client.post("/record", data=fields(answer.text) | {"action": "edit", "text": typed})
+    assert words("changed") in again.text
+    assert memory.get(known, ALICE).text == typed.replace("\r\n", "\n")
+
+
+def test_what_another_site_or_login_sends_is_not_kept(memory):
+    app = create_app(memory, token="", users={hash_token("hers"): ["alice"]}, write=True)
+    client = TestClient(app, base_url=LOCAL)
+    [known] = [one.id for one in memory.list(BOB)]
+    edit = {"id": known, "user": "bob", "action": "edit", "text": "typed", "next": "record"}
+
+    other = client.post("/record", data=edit, headers={"sec-fetch-site": "cross-site"})
+    assert (other.status_code, "typed" in other.text) == (403, False)
+    refused = client.post("/login", data={**edit, "token": "hers", "csrf": ""})
+    assert (refused.status_code, "tortoise" in refused.text) == (403, False)
+    assert client.get("/why").status_code == 200
+    nothing = client.post("/login?text=typed", data={"token": "hers", "next": "why"})
+    assert (nothing.status_code, "typed" in nothing.text) == (200, False)
 
 
 def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):

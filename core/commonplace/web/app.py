@@ -1,6 +1,7 @@
 """The application: addresses, logins, forms and errors, around the pages of `views`."""
 
 import logging
+import math
 import secrets
 import unicodedata
 from collections.abc import Collection, Mapping
@@ -61,11 +62,15 @@ from .security import (
     read_form,
 )
 from .strings import STRINGS, Words, group_of, language_of
-from .views import PAGES, RULES, Ask, Shown, export_person
+from .views import PAGES, RULES, TURN_LENGTH, Ask, Shown, export_person
 
 logger = logging.getLogger("commonplace.web")
 _HERE = Path(__file__).parent
 _STATIC = ("page.css", "page.js", "icon.svg")
+_SHARES = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)  # of long texts on a page, until it is small
+_LISTS = 4  # by how much the share of long lists is larger
+_SPARED = 5  # characters that are not worth a cut
+MAX_PAGE = 200_000  # bytes
 _STATUS: Mapping[type[CommonplaceError], int] = {
     InvalidRecordError: 400,
     InvalidScopeError: 400,
@@ -137,12 +142,14 @@ class _Pages:
         )  # fmt: skip
         self._templates.filters |= {
             "day": _day, "moment": _moment, "size": _size, "exact": escape, "code": _code,
+            "part": _part,
         }  # fmt: skip
         self._templates.globals |= {
             "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
             "scope_parameters": scope_parameters, "draw_hours": draw_hours,
             "hours_width": HOURS_WIDTH, "hours_height": HOURS_HEIGHT,
             "bar_width": BAR_WIDTH, "graph_width": GRAPH_WIDTH, "graph_height": GRAPH_HEIGHT,
+            "turn_length": TURN_LENGTH,
         }  # fmt: skip
 
     def routes(self) -> list[Route]:
@@ -162,19 +169,22 @@ class _Pages:
 
     async def page(self, request: Request) -> Response:
         """Answer with a page, or carry out the change of a form."""
-        login = self._required_login(request)
-        name = _page_of(request)
+        name, form = _page_of(request), {}
         if request.method == "POST":
-            return await self._change(request, login, name)
+            check_same_site(request)
+            form = request.state.commonplace_form = await read_form(request)
+        login = self._required_login(request)
+        if request.method == "POST":
+            return await self._change(request, login, name, form)
         shown = await PAGES[name](self._ask(login, dict(request.query_params)))
         return self._answer(request, login, name, shown)
 
-    async def _change(self, request: Request, login: Login, name: str) -> Response:
+    async def _change(
+        self, request: Request, login: Login, name: str, form: dict[str, str]
+    ) -> Response:
         """Carry out the change of a form, or show its page again with what was sent."""
         if not self._write:
             raise HTTPException(403)
-        check_same_site(request)
-        form = await read_form(request)
         csrf, ask = form.pop("csrf", ""), self._ask(login, form)
         try:
             if not secrets.compare_digest(csrf.encode(), csrf_token(self._key, login).encode()):
@@ -226,20 +236,31 @@ class _Pages:
         """Take a token and set the cookie, or ask for a token."""
         if not isinstance(self._login, TokenLogins):
             return await self.first(request)
-        given: Mapping[str, str] = request.query_params
+        given, sent = dict(request.query_params), {}
         if request.method == "POST":
             check_same_site(request)
-            given = await read_form(request)
-        token, asked = given.get("token", "").strip(), given.get("next", "")
+            given = sent = await read_form(request)
+        token, asked = given.pop("token", "").strip(), given.pop("next", "")
         found = self._login.find(token) if token else None
         if found is None:
-            return self._login_form(request, asked, 403 if token else 200)
-        response = RedirectResponse(_asked(request, asked), 303)
+            return self._login_form(request, asked, 403 if token else 200, sent)
+        request.state.commonplace_login = found
+        name = asked.partition("?")[0]
+        response: Response = RedirectResponse(_asked(request, asked), 303)
+        if sent and name in CHANGES:
+            try:  # shows the form again: it was signed for another login
+                response = await self._change(request, found, name, sent)
+            except (CommonplaceError, HTTPException) as error:
+                response = await self.refuse(request, error)
         self._login.keep(found, request, response)
         return response
 
-    def _login_form(self, request: Request, asked: str, status: int) -> Response:
-        data = {"is_wrong": status == 403, "next": asked}
+    def _login_form(
+        self, request: Request, asked: str, status: int, sent: Mapping[str, str]
+    ) -> Response:
+        """Ask for a token; what was sent without a login goes with it."""
+        kept = {key: one for key, one in sent.items() if key != "csrf"}
+        data = {"is_wrong": status == 403, "next": asked, "sent": kept}
         shown = Shown(template="login.html", data=data, status=status)
         return self._html(request, None, "login", shown)
 
@@ -261,7 +282,8 @@ class _Pages:
         login: Login | None = getattr(request.state, "commonplace_login", None)
         fault = _fault(request, login, error)
         if fault["status"] == 401 and not _is_json(request):
-            form = self._login_form(request, f"{_page_of(request)}?{request.url.query}", 401)
+            sent = getattr(request.state, "commonplace_form", {})
+            form = self._login_form(request, f"{_page_of(request)}?{request.url.query}", 401, sent)
             if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
                 form.headers["refresh"] = "0"  # a link elsewhere: now the browser sends the cookie
             return form
@@ -280,20 +302,25 @@ class _Pages:
     def _html(self, request: Request, login: Login | None, name: str, shown: Shown) -> Response:
         words = Words(language_of(request.headers.get("accept-language", "")))
         given = {key: one for key, one in request.query_params.items() if key != "token"}
-        page = self._templates.get_template(shown.template).render(
-            shown.data,
-            t=words,
-            page=name,
-            login=login,
-            can_write=self._write and login is not None,
-            can_log_out=isinstance(self._login, TokenLogins) and login is not None,
-            csrf=csrf_token(self._key, login) if login is not None else "",
-            url=lambda page, **more: _url(request, page, more),
-            here=lambda **more: _url(request, name, {**given, **more}),
-            json_url=_url(request, f"{name}.json", given) if name in PAGES else None,
-            scope=shown.data.get("scope"),
-            fault=shown.data.get("fault"),
-        )
+        template = self._templates.get_template(shown.template)
+        for share in _SHARES:
+            page = template.render(
+                shown.data,
+                share=share,
+                t=words,
+                page=name,
+                login=login,
+                can_write=self._write and login is not None,
+                can_log_out=isinstance(self._login, TokenLogins) and login is not None,
+                csrf=csrf_token(self._key, login) if login is not None else "",
+                url=lambda page, **more: _url(request, page, more),
+                here=lambda **more: _url(request, name, {**given, **more}),
+                json_url=_url(request, f"{name}.json", given) if name in PAGES else None,
+                scope=shown.data.get("scope"),
+                fault=shown.data.get("fault"),
+            )
+            if len(page.encode()) <= MAX_PAGE:
+                break
         return HTMLResponse(
             page, shown.status, {"content-language": words.language, "vary": "accept-language"}
         )
@@ -347,6 +374,16 @@ def _visible(char: str) -> str:
     if char in "\n\t\u200c\u200d" or char.isprintable() or unicodedata.category(char) == "Zs":
         return char
     return char.encode("unicode_escape", "surrogatepass").decode()
+
+
+@jinja2.pass_context
+def _part(context: jinja2.runtime.Context, value: Any, most: int) -> Any:
+    """Cut a text or a list that is too long, further if the page is too large with it."""
+    share = context["share"]
+    if not isinstance(value, str):
+        return value[: math.ceil(most * min(1.0, _LISTS * share))]
+    most = math.ceil(most * share)
+    return value if len(value) <= most + _SPARED else value[:most].rsplit(" ", 1)[0] + "…"
 
 
 def _code(text: str) -> Markup:

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -75,9 +75,9 @@ class TokenLogins:
         given = hash_token(token)
         if self._operator and hmac.compare_digest(given, self._operator):
             self._operator = ""
-            return Login(users=None)
+            return Login(users=None, session=self._signed(None))
         users = self._users.get(given)
-        return None if users is None else Login(users=users)
+        return None if users is None else Login(users=users, session=self._signed(sorted(users)))
 
     def __call__(self, request: Request) -> Login | None:
         """Read the cookie of a request."""
@@ -95,17 +95,19 @@ class TokenLogins:
 
     def keep(self, login: Login, request: Request, response: Response) -> None:
         """Set the cookie of a login."""
-        users = None if login.users is None else sorted(login.users)
-        plain = json.dumps([int(time.time()) + _SECONDS, users]).encode()
-        content = base64.urlsafe_b64encode(plain).decode()
         response.set_cookie(
-            COOKIE, f"{content}.{self._sign(content)}", max_age=_SECONDS, httponly=True,
+            COOKIE, login.session, max_age=_SECONDS, httponly=True,
             samesite="strict", secure=request.url.scheme == "https", path=_path(request),
         )  # fmt: skip
 
     def end(self, request: Request, response: Response) -> None:
         """Delete the cookie."""
         response.delete_cookie(COOKIE, path=_path(request))
+
+    def _signed(self, users: Sequence[str] | None) -> str:
+        plain = json.dumps([int(time.time()) + _SECONDS, users]).encode()
+        content = base64.urlsafe_b64encode(plain).decode()
+        return f"{content}.{self._sign(content)}"
 
     def _sign(self, content: str) -> str:
         return hmac.new(self._key, content.encode(), "sha256").hexdigest()

@@ -148,7 +148,15 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "Open the link that `commonplace serve` printed, or enter your token.",
         "请打开 `commonplace serve` 打印的链接，或输入令牌。",
     ),
-    "login_wrong": ("This token is not valid, or no longer.", "令牌无效或已失效。"),
+    "login_kept": (
+        "What you sent is kept: after the login it stands in its form again.",
+        "您提交的内容已保留：登录后会重新显示在表单中。",
+    ),
+    "login_wrong": (
+        "This token is not valid. That of a printed link works once; `commonplace serve` prints "
+        "another when it starts.",
+        "令牌无效。打印的链接只能使用一次；重新启动 `commonplace serve` 会打印新的链接。",
+    ),
     "logout": ("Log out", "退出"),
     "more": ("More", "更多"),
     "name": ("Name", "名称"),

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,7 +40,9 @@ RULES = (
 )  # fmt: skip
 """The rules that leave a match out, in the order of the page."""
 MAX_ROWS = 200
+TURN_LENGTH = 1_500  # characters of a turn in a conversation
 _TURNS = 100
+_TURNS_BYTES = 120_000  # of their texts on a page
 _BY_TIME = 1_000  # owners up to which they are put in the order of their last moment
 _DATES = 12
 _NOTES = 30
@@ -237,12 +240,15 @@ async def records(ask: Ask) -> Shown:
 async def conversation(ask: Ask) -> Shown:
     """Show the turns of a session in their order, the last ones first, and its summary."""
     session = ask.memory.session(ask.scope())
-    turns = await session.amessages(limit=_TURNS, before=ask.text("before"))
+    found = await session.amessages(limit=_TURNS, before=ask.text("before"))
+    sizes = accumulate(len(one.text[:TURN_LENGTH].encode()) for one in reversed(found))
+    fitting = max(1, sum(size <= _TURNS_BYTES for size in sizes))
+    turns = found[-fitting:]
     data = {
         "scope": session.scope,
         "summary": await session.asummary(),
         "turns": turns,
-        "before": turns[0].id if len(turns) == _TURNS else None,
+        "before": turns[0].id if fitting < len(found) or len(found) == _TURNS else None,
     }
     return Shown(template="conversation.html", data=data)
 
