@@ -60,6 +60,15 @@ def test_what_is_said_again_in_other_words_holds_since_it_was_said_first(tmp_pat
     ]  # fmt: skip
 
 
+def test_one_matter_is_one_line_where_it_is_not_sure_whether_it_changed(tmp_path: Path):
+    turns = [
+        "我侄女在广州读高中。", "我家养了一只黑狗，叫豆包。", "侄女高中毕业了，去了南京读书。",
+        "我的狗豆包是黑色的。",
+    ]  # fmt: skip
+    with Memory.open(str(tmp_path)) as memory:
+        assert known_of(memory, turns) == turns[:1:-1]
+
+
 def known_of(memory: Memory, turns: Sequence[str]) -> list[str]:
     """List what is known of a user who says these things, a day apart."""
     messages = [

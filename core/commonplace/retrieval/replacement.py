@@ -412,10 +412,10 @@ def last_of(
             links[old] = new
 
     for ((old, new), pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
-        is_change = change >= LIKELY and not _changes_nothing(pair.newer, pair.older)
-        if repeat >= LIKELY and not (is_change and change > repeat + _CLEARLY):
+        changes = 0.0 if _changes_nothing(pair.newer, pair.older) else change
+        if repeat >= LIKELY and (changes < LIKELY or changes <= repeat + _CLEARLY):
             keep(again, old, new)
-        if repeat >= LIKELY or is_change:
+        if changes + repeat >= LIKELY:  # it cannot be both
             keep(newest, old, new)
     for links in (newest, again):
         for old, new in links.items():
