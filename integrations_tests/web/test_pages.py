@@ -513,6 +513,12 @@ def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
     assert len(memory.list(ALICE)) == 3
 
 
+def test_each_article_of_a_law_is_named(memory):
+    for language, name in (("en", "Article {}"), ("zh-CN", "第 {} 条")):
+        page = operator(memory).get("/rights?user=alice", headers={"accept-language": language})
+        assert f"{name.format(44)}<br>{name.format(45)}</td>" in page.text
+
+
 def test_a_person_sees_takes_along_and_erases_what_is_stored(memory, tmp_path):
     app = create_app(memory, login=header_login("X-User"), write=True)
     client = TestClient(app, base_url=LOCAL, headers={"x-user": "alice"})

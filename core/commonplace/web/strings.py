@@ -267,7 +267,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "text": ("Text", "内容"),
     "text_alternative": ("The same as a table", "表格形式"),
     "token": ("Token", "令牌"),
-    "told": ("Told", "提及次数"),
+    "told": ("Times told", "提及次数"),
     "top_k": ("Lines", "行数"),
     "turns": ("Turns", "发言数"),
     "unexpire": ("Do not hide", "取消隐藏"),
