@@ -258,14 +258,7 @@ class _Item:
 
 
 def _import_items(job: _ImportJob, source: ImportSource) -> None:
-    options = StoreOptions(
-        template=job.template,
-        fields=("$",),
-        threshold=None,
-        ranking="calibrated",
-        refreshes=False,
-        redact=job.memory.admin.redact,
-    )
+    options = StoreOptions(template=job.template, redact=job.memory.admin.redact)
     total, done = source.count("store"), 0
     rows = source.items()
     while page := list(islice(rows, _BATCH)):

@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from langgraph.store.base import (
@@ -148,13 +149,9 @@ class NamespaceTemplate:
 
     def default_namespace(self, scope: Scope) -> Namespace:
         """Return the namespace of the records of a scope that have none of their own."""
-        found: list[str] = []
-        for label, field_name in zip(self.labels, self._fields, strict=True):
-            value = getattr(scope, field_name) if field_name else label
-            if value is None:
-                break
-            found.append(value)
-        return tuple(found)
+        pairs = zip(self.labels, self._fields, strict=True)
+        named = (getattr(scope, name) if name else label for label, name in pairs)
+        return tuple(takewhile(lambda label: label is not None, named))
 
     def shows_others_in_one(self, scope: Scope) -> bool:
         """Tell whether `default_namespace` is the same for all that a scope covers."""
@@ -183,18 +180,17 @@ class StoreOptions:
 
     Attributes:
         fields: paths of a value that are embedded by default.
-        threshold: least score of what a query finds; None
-            keeps all.
+        threshold: least score of what a query finds; None keeps all.
         refreshes: reading an item extends its time to live by default.
         redact: redacts the texts of a value; None leaves them.
     """
 
     template: NamespaceTemplate
-    fields: tuple[str, ...]
-    threshold: float | None
-    ranking: Ranking
-    refreshes: bool
-    redact: Callable[[Any], Any] | None
+    fields: tuple[str, ...] = ("$",)
+    threshold: float | None = None
+    ranking: Ranking = "calibrated"
+    refreshes: bool = False
+    redact: Callable[[Any], Any] | None = None
 
 
 def check_namespace(given: Sequence[str]) -> Namespace:

@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from commonplace import Message, Role, Scope
@@ -45,7 +46,6 @@ _SEARCH_ARGUMENTS = (
 )  # fmt: skip
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 _NO_TEXT = {"tool_calls", "function_call", "audio", "refusal"}  # of a message without content
-_logged_kinds: set[str] = set()
 
 
 # -- add ----------------------------------------------------------------------------------------
@@ -210,7 +210,8 @@ def _text(content: Any) -> str:
         if isinstance(given, str):
             texts.append(given)
         else:
-            _log_skipped(part)
+            kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+            _log_skipped(short_repr(kind))
     return " ".join(texts)
 
 
@@ -223,12 +224,9 @@ def _refused(part: str, value: object, reason: str) -> ValidationError:
     return ValidationError(f"The {part} {short_repr(value)} {reason}", BAD_MESSAGES)
 
 
-def _log_skipped(part: object) -> None:
-    """Log that a part of a message is skipped, once for each kind."""
-    kind = short_repr(part.get("type") if isinstance(part, Mapping) else type(part).__name__)
-    if kind not in _logged_kinds:
-        _logged_kinds.add(kind)
-        logger.warning("Skipped a message part that is not text: %s", kind)
+@lru_cache(1024)  # so that there is one warning for each kind
+def _log_skipped(kind: str) -> None:
+    logger.warning("Skipped a message part that is not text: %s", kind)
 
 
 # -- search, get_all ----------------------------------------------------------------------------

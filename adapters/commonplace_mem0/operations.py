@@ -518,10 +518,8 @@ def reset() -> Plan[None]:
     backlog = yield call("flush", RESET_TIMEOUT)  # an addition has its scope once it is written
     dead = yield call("admin.dead_letters")
     scopes = {*(yield call("admin.list_scopes")), *(letter.scope for letter in dead)}
-    users = {scope.user_id for scope in scopes if scope.user_id is not None}
-    whole = [Scope(user_id=user) for user in sorted(users)]
-    for scope in [*whole, *(scope for scope in scopes if scope.user_id is None)]:
-        yield call("forget", scope)
+    for owner in {Scope(user_id=x.user_id) if x.user_id else x for x in scopes}:
+        yield call("forget", owner)
     if backlog.pending:
         raise VectorStoreError(
             f"{backlog.pending} additions are pending. See flush() for what they wait for, and "
