@@ -49,11 +49,12 @@ KIND = "told and asked"  # of memories made of `questions.toml`
 WAYS = ("facts", "turns", "named", "asking")  # as turns of a named speaker; that ask, too
 _AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOGETHER = 24  # groups of sentences that make a memory
-# How much a question counts: those of `questions.toml` are the most varied.
-WEIGHTS = {"memories": 1.0, "corrections": 1.0, "questions": 6.0}
+# How much a question counts for the map of vectors and for that of words: made-up memories have the
+# most, and are the least varied.
+WEIGHTS = {"memories": (1.0, 1.0), "corrections": (3.0, 1.0), "questions": (4.0, 6.0)}
 RANK = 96  # of the map of vectors
 SHARPNESS, TOKEN_SHARPNESS = 12.5, 20.0  # by which a cosine is multiplied
-RIDGE, TOKEN_RIDGE = 5e-3, 1e-2  # L2 penalties
+RIDGE, TOKEN_RIDGE = 1e-3, 1e-3  # L2 penalties
 STEPS, TOKEN_STEPS = 60, 40
 
 
@@ -140,7 +141,7 @@ class Encoded:
         words: of the questions, one after the other, before any projection.
         of_question: where each question begins.
         answers: which text (column) answers which question (row), in sum 1 for each question.
-        weight: of each question.
+        weights: of each question, in `WEIGHTS`.
     """
 
     told: Told
@@ -151,7 +152,7 @@ class Encoded:
     words: Array
     of_question: Array
     answers: Array
-    weight: float
+    weights: tuple[float, float]
 
 
 def encoded(every: Sequence[Told]) -> list[Encoded]:
@@ -185,7 +186,7 @@ def encoded(every: Sequence[Told]) -> list[Encoded]:
                 words=said,
                 of_question=begins,
                 answers=answers,
-                weight=WEIGHTS.get(told.source, 1.0),
+                weights=WEIGHTS.get(told.source, (1.0, 1.0)),
             )
         )
     return found
@@ -214,7 +215,7 @@ def missed(scores: Array, answers: Array) -> tuple[float, Array]:
 def fitted_map(every: Sequence[Encoded]) -> Array:
     """Find what is added to the vector of a question: a matrix of `RANK`."""
     questions, starts = _stacked([one.questions for one in every])
-    shares = _shares(every, SHARPNESS)
+    shares = _shares(every, 0, SHARPNESS)
     size = questions.shape[1]
 
     def loss(flat: Array) -> tuple[float, Array]:
@@ -236,7 +237,7 @@ def fitted_map(every: Sequence[Encoded]) -> Array:
 def fitted_projection(every: Sequence[Encoded], start: Array) -> Array:
     """Find the projection of the words of a question, which begins as that of a text's."""
     words, starts = _stacked([one.words for one in every])
-    shares = _shares(every, TOKEN_SHARPNESS)
+    shares = _shares(every, 1, TOKEN_SHARPNESS)
 
     def loss(flat: Array) -> tuple[float, Array]:
         weights = (start + flat.reshape(start.shape)).astype(np.float32)
@@ -263,10 +264,10 @@ def fitted_projection(every: Sequence[Encoded], start: Array) -> Array:
     return start + _least(loss, np.zeros(start.size), TOKEN_STEPS).reshape(start.shape)
 
 
-def _shares(every: Sequence[Encoded], sharpness: float) -> Array:
+def _shares(every: Sequence[Encoded], place: int, sharpness: float) -> Array:
     """Compute what the slopes of each memory count, in sum over its questions."""
-    total = sum(one.weight * len(one.questions) for one in every)
-    return np.array([sharpness * one.weight / total for one in every], np.float32)
+    weights = np.array([one.weights[place] for one in every], np.float32)
+    return sharpness * weights / (weights @ [len(one.questions) for one in every])
 
 
 def _late(one: Encoded, words: Array) -> tuple[Array, Array, Array]:

@@ -3,10 +3,10 @@
 Run it with `python examples/quickstart.py`.
 
 Prints:
-    What can Alice not eat? -> Alice is allergic to peanuts. 0.90
-       because {'cosine': 3.77, 'late': 2.67}
+    What can Alice not eat? -> Alice is allergic to peanuts. 0.92
+       because {'cosine': 3.48, 'late': 2.66}
     爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.94
-       because {'cosine': 4.44, 'late': 4.16}
+       because {'late': 4.67, 'cosine': 3.29}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.
