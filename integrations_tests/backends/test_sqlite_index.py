@@ -11,15 +11,17 @@ from datetime import timedelta
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
 
 from commonplace.backends.shared import rows
+from commonplace.backends.sqlite import point_cache
 from commonplace.backends.sqlite.connection import SqliteConnection, TransactionHandle
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.backends.sqlite.index import SqliteIndex, drop_points
-from commonplace.backends.sqlite.point_cache import _ROW_BYTES, PointCache
+from commonplace.backends.sqlite.point_cache import _ROW_BYTES, PointCache, Points
 from commonplace.errors import InvalidVectorError, SchemaMismatchError, StoreUnavailableError
 from commonplace.filters import parse_filter
 from commonplace.ports.stores import Hit, Point, Put, Query, Terms
@@ -376,6 +378,28 @@ def test_blocks_find_what_the_memory_finds(tmp_path: Path):
     assert small._cache._bytes < 100_000
     large.close()
     small.close()
+
+
+def test_one_block_is_in_memory_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    index = opened(tmp_path, cache_bytes=0)
+    index.upsert([make_point(f"text {n}") for n in range(7)])
+    blocks: list[ReferenceType[Any]] = []
+    alive: list[int] = []
+
+    def new_vectors(*given: Any, **how: Any) -> Points:
+        alive.append(sum(one() is not None for one in blocks))
+        made = make(*given, **how)
+        blocks.append(ref(made._vectors))
+        return made
+
+    make = PointCache._new_points
+    monkeypatch.setattr(PointCache, "_new_points", new_vectors)
+    monkeypatch.setattr(point_cache, "_BATCH", 1)
+
+    assert len(index.search(make_query(), 7)) == 7
+    assert len(blocks) == 7
+    assert max(alive) <= 1  # that of the block before, until its name is taken
+    index.close()
 
 
 def test_small_vectors_find_what_exact_ones_find_in_the_same_order(tmp_path: Path):

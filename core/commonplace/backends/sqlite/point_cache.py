@@ -387,8 +387,12 @@ class PointCache:
                     exact = partial(self._exact, connection, candidates, vector)
                     candidates.refined = RefinedScores(candidates.cosines, points.error, exact)
             else:
-                blocks = self._blocks(connection, partition.key)
-                parts = [block.select(query, wanted).score(vector) for block in blocks]
+                parts = []
+                for block in self._blocks(connection, partition.key):
+                    part = block.select(query, wanted).score(vector)
+                    # Else all blocks would be in memory at once.
+                    part.vectors = part.tokens = part.further = None
+                    parts.append(part)
                 candidates = join(parts, query.terms)
             yield Reading(connection, candidates, points)
         self._account(partition)
