@@ -57,7 +57,10 @@ def neo4j_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jPlace
         user, password = os.environ.get("NEO4J_USER", "neo4j"), os.environ.get("NEO4J_PASSWORD")
         yield Neo4jPlace(given, (user, password) if password else None)
     elif containers := _containers("neo4j"):
-        with containers.Neo4jContainer("neo4j:5.26-community", password=PASSWORD) as one:
+        container = containers.Neo4jContainer("neo4j:5.26-community", password=PASSWORD)
+        # A test that is refused must not keep the next ones out.
+        container.with_env("NEO4J_dbms_security_auth__max__failed__attempts", "0")
+        with container as one:
             yield Neo4jPlace(one.get_connection_url(), ("neo4j", PASSWORD))
     elif is_possible():
         try:

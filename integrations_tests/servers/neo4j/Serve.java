@@ -15,6 +15,8 @@ class Serve {
     var neo4j =
         new DatabaseManagementServiceBuilder(folder)
             .setConfig(GraphDatabaseSettings.auth_enabled, true)
+            // A test that is refused must not keep the next ones out.
+            .setConfig(GraphDatabaseSettings.auth_max_failed_attempts, 0)
             // Each test fills an empty store, and would have all texts planned anew by what it holds.
             .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
             // Nor for every length that a list or a text of the parameters has.
