@@ -153,7 +153,7 @@ class CommonplaceStore(OpenedMemory, BaseStore):
     @property
     def memory(self) -> Memory:
         """The memory, which is opened now if it was not."""
-        return self._lazy.get()
+        return self._lazy.given or self._lazy.get()
 
     @classmethod
     def open(

@@ -105,6 +105,22 @@ def check_collection(field: str, given: object, of: str) -> Collection[Any]:
     return cast("Collection[Any]", given)
 
 
+def check_list(field: str, given: object, of: str) -> None:
+    """Refuse what is not a list; a text is none, and neither is a dict."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
+        raise InvalidRecordError(
+            field=field, value=given, reason=f"must be a list of {of}", hint="Give one in [ ]."
+        )
+
+
+def check_mapping(field: str, given: object, example: str) -> None:
+    """Refuse what is not a mapping; the error shows a right `example`."""
+    if not isinstance(given, Mapping):
+        raise InvalidRecordError(
+            field=field, value=given, reason="must be a dict", hint=f"Give one such as {example}."
+        )
+
+
 def check_ids(field: str, ids: object) -> None:
     """Refuse what is not a list of ids."""
     for record_id in check_collection(field, ids, "ids"):

@@ -1,7 +1,6 @@
 """Checks of the arguments that adapters take, so that a wrong one is refused by all alike."""
 
 import re
-from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -75,20 +74,4 @@ def check_prefix(field: str, prefix: object) -> None:
             value=prefix,
             reason=f"must be at most {MAX_PREFIX} letters, digits, '_' and '-'",
             hint="Give one such as 'work_', or leave it out.",
-        )
-
-
-def check_list(field: str, given: object, of: str) -> None:
-    """Refuse what is not a list; a text is none, and neither is a dict."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
-        raise InvalidRecordError(
-            field=field, value=given, reason=f"must be a list of {of}", hint="Give one in [ ]."
-        )
-
-
-def check_mapping(field: str, given: object, example: str) -> None:
-    """Refuse what is not a mapping; the error shows a right `example`."""
-    if not isinstance(given, Mapping):
-        raise InvalidRecordError(
-            field=field, value=given, reason="must be a dict", hint=f"Give one such as {example}."
         )

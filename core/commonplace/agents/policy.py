@@ -13,13 +13,14 @@ from ..validation import (
     check_flag,
     check_function,
     check_integer,
+    check_list,
     check_metadata,
     check_seconds,
     check_share,
     hinting_init,
     is_sound,
 )
-from .adapter_arguments import UNSET, check_list
+from .adapter_arguments import UNSET
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
