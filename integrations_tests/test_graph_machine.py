@@ -401,9 +401,11 @@ def compare(found: Sequence[Relation], wanted: Sequence[Relation]) -> None:
 class GraphMachine(RuleBasedStateMachine):
     """Writes of any age to the embedded graph store, and repetitions of the last one."""
 
+    home: Path
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=self.home)
         path = Path(self.folder.name, "graph.db")
         self.graph = SqliteGraph(SqliteConnection(str(path)))
         self.look = sqlite3.connect(path)
@@ -631,9 +633,11 @@ class GraphMachine(RuleBasedStateMachine):
 class MemoryMachine(RuleBasedStateMachine):
     """The same through the front door, where the index must show what the graph knows."""
 
+    home: Path
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=self.home)
         self.memory = Memory.open(self.folder.name, embedder=HashEmbedder())
         for owner in OWNERS:  # of an earlier game on the same server
             self.memory.forget(owner)
@@ -702,8 +706,11 @@ class MemoryMachine(RuleBasedStateMachine):
                 compare([timeless(one) for one in stated], [timeless(one) for one in shown])
 
 
-def run(machine: type[RuleBasedStateMachine], *, games: int, steps: int) -> Counter[str]:
+def run(
+    machine: type[GraphMachine | MemoryMachine], home: Path, *, games: int, steps: int
+) -> Counter[str]:
     """Play so many games of so many steps; count what was done and compared in them."""
+    machine.home = home
     SEEN.clear()
     run_state_machine_as_test(
         machine,
@@ -721,8 +728,8 @@ def run(machine: type[RuleBasedStateMachine], *, games: int, steps: int) -> Coun
 
 
 @pytest.mark.timeout(900)  # ten thousand steps
-def test_the_graph_agrees_with_a_naive_model_after_every_step() -> None:
-    seen = run(GraphMachine, games=102, steps=100)
+def test_the_graph_agrees_with_a_naive_model_after_every_step(tmp_path: Path) -> None:
+    seen = run(GraphMachine, tmp_path, games=102, steps=100)
 
     assert seen["steps"] >= 10_000
     done = ("add", "tell", "update", "end", "delete", "restore", "forget", "touched")
@@ -730,15 +737,15 @@ def test_the_graph_agrees_with_a_naive_model_after_every_step() -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_memory_agrees_with_the_same_model_after_every_step() -> None:
-    seen = run(MemoryMachine, games=10, steps=100)
+def test_the_memory_agrees_with_the_same_model_after_every_step(tmp_path: Path) -> None:
+    seen = run(MemoryMachine, tmp_path, games=10, steps=100)
 
     assert seen["memory steps"] >= 1_000
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.every_engine("folders", "neo4j+folder", "neo4j+qdrant")
-def test_a_memory_on_other_engines_agrees_with_it_too() -> None:
-    seen = run(MemoryMachine, games=2, steps=60)
+def test_a_memory_on_other_engines_agrees_with_it_too(tmp_path: Path) -> None:
+    seen = run(MemoryMachine, tmp_path, games=2, steps=60)
 
     assert seen["memory steps"] >= 120

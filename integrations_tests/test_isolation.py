@@ -33,8 +33,8 @@ def test_every_public_function_has_a_case() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(4))
-def test_no_function_hands_out_what_is_of_another_owner(seed: int) -> None:
-    seen = play(OPERATIONS, seed)
+def test_no_function_hands_out_what_is_of_another_owner(tmp_path: Path, seed: int) -> None:
+    seen = play(tmp_path, OPERATIONS, seed)
 
     assert seen.foreign == 0, seen.examples
     assert seen.operations.total() >= OPERATIONS
@@ -45,10 +45,12 @@ def test_no_function_hands_out_what_is_of_another_owner(seed: int) -> None:
 
 
 @pytest.mark.every_engine("embedded", "neo4j+folder", "neo4j+qdrant")
-def test_no_function_hands_out_what_is_of_another_owner_on_any_engine(engines: str) -> None:
+def test_no_function_hands_out_what_is_of_another_owner_on_any_engine(
+    tmp_path: Path, engines: str
+) -> None:
     is_alone = engines == "embedded"
 
-    seen = play(600, is_alone=is_alone)
+    seen = play(tmp_path, 600, is_alone=is_alone)
 
     assert seen.foreign == 0, seen.examples
     missing = set(cases()) - set(seen.operations)
@@ -91,12 +93,12 @@ def _loud(method: Callable[..., Any]) -> Callable[..., Any]:
      ("entities", _wider), ("namespaces", _wider), ("list", _wider), ("add", _loud)],
 )  # fmt: skip
 def test_a_leak_would_be_seen(
-    name: str, leak: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    name: str, leak: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     face = Memory if hasattr(Memory, name) else MemoryAdmin
     monkeypatch.setattr(face, name, leak(getattr(face, name)))
 
-    assert play(1_200).foreign > 0
+    assert play(tmp_path, 1_200).foreign > 0
 
 
 @pytest.fixture(scope="module")

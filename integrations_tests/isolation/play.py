@@ -1,7 +1,6 @@
 """Cases called at random, as often as asked; what was handed out is counted."""
 
 import inspect
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -53,11 +52,12 @@ def cases() -> dict[str, Callable[[AllCalls], None]]:
 
 
 def play(
-    operations: int, seed: int = 1, *, awaited: float = 0.05, is_alone: bool = True
+    folder: Path, operations: int, seed: int = 1, *, awaited: float = 0.05, is_alone: bool = True
 ) -> Sightings:
     """Call each function, and then some at random until there are so many operations.
 
     Args:
+        folder: an empty one.
         operations: calls, and commands of a batch.
         seed: of all choices.
         awaited: share of the calls that are of the async functions.
@@ -65,16 +65,15 @@ def play(
     """
     random, sightings = Random(seed), Sightings()
     with (
-        tempfile.TemporaryDirectory() as folder,
         logged() as lines,
         Memory.open(
-            f"{folder}/memory",
+            str(folder / "memory"),
             embedder=HashEmbedder(),
             chat=EchoChat(sightings),
             settings=SETTINGS,
         ) as memory,
     ):
-        calls = AllCalls(memory, random, sightings, Path(folder))
+        calls = AllCalls(memory, random, sightings, folder)
         try:
             for _ in range(4):
                 calls.do_batch()
