@@ -53,11 +53,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("external_service"):
             of_servers.append(item)
         else:
-            (slow if item.get_closest_marker("slow") else rest).append(item)
-    of_servers.sort(key=lambda item: item.get_closest_marker("slow") is None)
+            (slow if _is_long(item) else rest).append(item)
+    of_servers.sort(key=lambda item: not _is_long(item))
     share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     left = max(0, share - len(of_servers))
     items[:] = [*of_servers, *rest[:left], *slow, *rest[left:]]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Return whether a test is slow, or may take a time of its own."""
+    return any(map(item.get_closest_marker, ("slow", "timeout")))
 
 
 def pytest_collection_finish() -> None:
