@@ -6,7 +6,6 @@ import secrets
 import unicodedata
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,8 @@ from ..errors import (
 )
 from ..memory import Memory
 from ..types import Scope
+from . import drawing
 from .changes import CHANGES, Moved, scope_parameters
-from .drawing import (
-    BAR_WIDTH,
-    GRAPH_HEIGHT,
-    GRAPH_WIDTH,
-    HOURS_HEIGHT,
-    HOURS_WIDTH,
-    bar_scale,
-    draw_hours,
-)
 from .security import (
     LOOPBACK,
     Guard,
@@ -141,15 +132,11 @@ class _Pages:
             undefined=jinja2.StrictUndefined,
         )  # fmt: skip
         self._templates.filters |= {
-            "day": _day, "moment": _moment, "size": _size, "exact": escape, "code": _code,
-            "part": _part,
+            "day": _day, "moment": _moment, "exact": escape, "code": _code, "part": _part,
         }  # fmt: skip
         self._templates.globals |= {
-            "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
-            "scope_parameters": scope_parameters, "draw_hours": draw_hours,
-            "hours_width": HOURS_WIDTH, "hours_height": HOURS_HEIGHT,
-            "bar_width": BAR_WIDTH, "graph_width": GRAPH_WIDTH, "graph_height": GRAPH_HEIGHT,
-            "turn_length": TURN_LENGTH,
+            "rules": RULES, "group_of": group_of, "scope_parameters": scope_parameters,
+            "turn_length": TURN_LENGTH, "pictures": drawing,
         }  # fmt: skip
 
     def routes(self) -> list[Route]:
@@ -196,10 +183,8 @@ class _Pages:
             if not _is_json(request):
                 with suppress(CommonplaceError, HTTPException):  # the page fails as its change did
                     fault = _fault(request, login, error)
-                    shown = await PAGES[name](ask)
-                    data = {**shown.data, "fault": fault, "sent": form}
-                    shown = replace(shown, data=data, status=fault["status"])
-                    return self._html(request, login, name, shown)
+                    shown = {**await PAGES[name](ask), "fault": fault, "sent": form}
+                    return self._html(request, login, name, shown, fault["status"])
             raise
 
     async def export(self, request: Request) -> Response:
@@ -261,8 +246,7 @@ class _Pages:
         """Ask for a token; what was sent without a login goes with it."""
         kept = {key: one for key, one in sent.items() if key != "csrf"}
         data = {"is_wrong": status == 403, "next": asked, "sent": kept}
-        shown = Shown(template="login.html", data=data, status=status)
-        return self._html(request, None, "login", shown)
+        return self._html(request, None, "login", data, status)
 
     async def log_out(self, request: Request) -> Response:
         """Delete the cookie."""
@@ -290,22 +274,23 @@ class _Pages:
         if _is_json(request):
             del fault["key"]
             return JSONResponse({"error": fault}, fault["status"])
-        shown = Shown(template="error.html", data={"fault": fault}, status=fault["status"])
-        return self._html(request, login, "error", shown)
+        return self._html(request, login, "error", {"fault": fault}, fault["status"])
 
     def _answer(self, request: Request, login: Login, name: str, shown: Shown) -> Response:
         if _is_json(request):
-            plain = msgspec.json.encode(shown.data, enc_hook=_plain)
-            return Response(plain, shown.status, media_type="application/json")
+            plain = msgspec.json.encode(shown, enc_hook=_plain)
+            return Response(plain, media_type="application/json")
         return self._html(request, login, name, shown)
 
-    def _html(self, request: Request, login: Login | None, name: str, shown: Shown) -> Response:
+    def _html(
+        self, request: Request, login: Login | None, name: str, shown: Shown, status: int = 200
+    ) -> Response:
         words = Words(language_of(request.headers.get("accept-language", "")))
         given = {key: one for key, one in request.query_params.items() if key != "token"}
-        template = self._templates.get_template(shown.template)
+        template = self._templates.get_template(f"{name}.html")
         for share in _SHARES:
             page = template.render(
-                shown.data,
+                shown,
                 share=share,
                 t=words,
                 page=name,
@@ -316,13 +301,13 @@ class _Pages:
                 url=lambda page, **more: _url(request, page, more),
                 here=lambda **more: _url(request, name, {**given, **more}),
                 json_url=_url(request, f"{name}.json", given) if name in PAGES else None,
-                scope=shown.data.get("scope"),
-                fault=shown.data.get("fault"),
+                scope=shown.get("scope"),
+                fault=shown.get("fault"),
             )
             if len(page.encode()) <= MAX_PAGE:
                 break
         return HTMLResponse(
-            page, shown.status, {"content-language": words.language, "vary": "accept-language"}
+            page, status, {"content-language": words.language, "vary": "accept-language"}
         )
 
 
@@ -404,12 +389,3 @@ def _day(at: datetime | None) -> str:
 
 def _moment(at: datetime | None) -> str:
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _size(number: int) -> str:
-    amount = float(number)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"

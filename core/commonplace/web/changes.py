@@ -6,7 +6,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from ..types import Scope, WriteResult, now
-from .views import Ask, Shown, confirmation, receipt
+from .views import Ask, Shown, confirmation
 
 PATIENCE = 5.0  # seconds that a form waits for its change; it is safe before
 
@@ -57,7 +57,8 @@ async def forget(ask: Ask) -> Shown:
     scope = ask.scope()
     if ask.text("confirm") != confirmation(scope):
         raise HTTPException(400, "confirm")
-    return receipt(scope, await ask.memory.aforget(scope))
+    receipt = await ask.memory.aforget(scope)
+    return {"scope": scope, "counts": receipt.removed, "receipt": receipt}
 
 
 async def operation(ask: Ask) -> Shown:

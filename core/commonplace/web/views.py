@@ -19,17 +19,7 @@ from ..agents.recall import search_scope
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..sans_io import aon, arun_plan, on, run_plan
-from ..types import (
-    KINDS,
-    EraseReceipt,
-    Kind,
-    Match,
-    Record,
-    Relation,
-    Scope,
-    now,
-    passages,
-)
+from ..types import KINDS, Kind, Match, Record, Relation, Scope, now, passages
 from .drawing import draw_graph
 from .security import Login
 
@@ -101,15 +91,8 @@ class Ask:
         return await self.memory.admin.run(call, *args, **options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A page: the name of its template, and its data, which are its JSON too."""
-
-    template: str
-    data: Mapping[str, Any]
-    status: int = 200
-
-
+Shown = dict[str, Any]
+"""The data of a page, which its template writes and its `.json` gives."""
 View = Callable[[Ask], Awaitable[Shown]]
 
 
@@ -135,7 +118,7 @@ async def why(ask: Ask) -> Shown:
     elif scope is not None:
         policy = replace(ask.policy, top_k=top_k)
         data |= _explained(await arun_plan(explain(scope, question, policy), aon(ask.memory)))
-    return Shown(template="why.html", data=data)
+    return data
 
 
 def _explained(found: Explanation) -> dict[str, Any]:
@@ -192,11 +175,10 @@ async def people(ask: Ask) -> Shown:
             found.sort(key=lambda one: _last(ask.memory, one), reverse=True)
         return [_row(ask.memory, one, owners[one]) for one in found[(at - 1) * PAGE : at * PAGE]]
 
-    data = {
+    return {
         "q": wanted, "rows": await ask.run(rows), "total": len(found), "page": at,
         "next_page": at + 1 if len(found) > at * PAGE else None,
     }  # fmt: skip
-    return Shown(template="people.html", data=data)
 
 
 async def person(ask: Ask) -> Shown:
@@ -205,10 +187,9 @@ async def person(ask: Ask) -> Shown:
     scopes: Sequence[Scope] = await ask.run(ask.memory.admin.list_scopes)
     agents = {one.agent_id for one in scopes if scope.covers(one) and one.agent_id}
     page = await ask.memory.asessions(scope, limit=PAGE, cursor=ask.text("cursor"))
-    data = {
+    return {
         "scope": scope, "agents": sorted(agents), "sessions": page.sessions, "cursor": page.cursor,
     }  # fmt: skip
-    return Shown(template="person.html", data=data)
 
 
 def _row(memory: Memory, scope: Scope, parts: Sequence[Scope]) -> dict[str, Any]:
@@ -230,11 +211,10 @@ async def records(ask: Ask) -> Shown:
         scope, kinds=kinds, limit=PAGE, cursor=ask.text("cursor"),
         include_superseded=ended, include_expired=ended,
     )  # fmt: skip
-    data = {
+    return {
         "scope": scope, "kind": kind, "ended": ended, "kinds": KINDS, "records": page.records,
         "cursor": page.cursor,
     }  # fmt: skip
-    return Shown(template="records.html", data=data)
 
 
 async def conversation(ask: Ask) -> Shown:
@@ -244,13 +224,12 @@ async def conversation(ask: Ask) -> Shown:
     sizes = accumulate(len(one.text[:TURN_LENGTH].encode()) for one in reversed(found))
     fitting = max(1, sum(size <= _TURNS_BYTES for size in sizes))
     turns = found[-fitting:]
-    data = {
+    return {
         "scope": session.scope,
         "summary": await session.asummary(),
         "turns": turns,
         "before": turns[0].id if fitting < len(found) or len(found) == _TURNS else None,
     }
-    return Shown(template="conversation.html", data=data)
 
 
 async def record(ask: Ask) -> Shown:
@@ -280,14 +259,14 @@ async def record(ask: Ask) -> Shown:
                 if any(match.id == record_id for match in one.shown)
             ],
         }
-    return Shown(template="record.html", data=data)
+    return data
 
 
 async def about(ask: Ask) -> Shown:
     """List what is known of a person."""
     scope = ask.scope()
     known = await ask.run(lambda: run_plan(about_plan(scope), on(ask.memory)))
-    return Shown(template="about.html", data={"scope": scope, "known": known})
+    return {"scope": scope, "known": known}
 
 
 async def graph(ask: Ask) -> Shown:
@@ -298,27 +277,19 @@ async def graph(ask: Ask) -> Shown:
     at = _end_of(as_of) if as_of else None
     shown = await ask.memory.arelations(scope, entity, hops=2 if entity else 1, as_of=at)
     days = {str(end.date()) for one in every for end in (one.valid_from, one.valid_to) if end}
-    data = {
+    return {
         "scope": scope, "entity": entity, "as_of": as_of,
         "dates": sorted(days, reverse=True)[:_DATES],
         "drawing": draw_graph(shown),
         "relations": sorted(every, key=_timeline)[:MAX_ROWS],
     }  # fmt: skip
-    return Shown(template="graph.html", data=data)
 
 
 async def forget(ask: Ask) -> Shown:
     """Count what an erasure would remove."""
     scope = ask.scope()
     counts = await ask.run(count_rows, ask.memory, scope)
-    data = {"scope": scope, "counts": counts, "confirm": confirmation(scope), "receipt": None}
-    return Shown(template="forget.html", data=data)
-
-
-def receipt(scope: Scope, erased: EraseReceipt) -> Shown:
-    """Show what an erasure removed."""
-    data = {"scope": scope, "counts": erased.removed, "receipt": erased}
-    return Shown(template="forget.html", data=data)
+    return {"scope": scope, "counts": counts, "confirm": confirmation(scope), "receipt": None}
 
 
 LAW: Sequence[Mapping[str, str]] = (
@@ -335,7 +306,7 @@ async def rights(ask: Ask) -> Shown:
     """Tell a person what is stored, what may be asked for, and where it is done."""
     scope = Scope(user_id=_person(ask))
     counts = await ask.run(count_rows, ask.memory, scope)
-    return Shown(template="rights.html", data={"scope": scope, "counts": counts, "law": LAW})
+    return {"scope": scope, "counts": counts, "law": LAW}
 
 
 async def export_person(ask: Ask) -> bytes:
@@ -389,7 +360,7 @@ async def operation(ask: Ask) -> Shown:
             "healthy": found.is_healthy, "consistent": found.is_consistent,
             "counts": found.counts, "indexed": found.indexed, **faults,
         }  # fmt: skip
-    return Shown(template="operation.html", data=data)
+    return data
 
 
 def _by_hour(memory: Memory, *, is_whole: bool) -> dict[str, Any]:
