@@ -25,6 +25,7 @@ from .many import fill_many
 
 pytestmark = pytest.mark.slow
 DESKTOP, PHONE = 1280, 360
+ONE_LINE = 50
 READABLE = 600  # pixels of a graph, at least
 LOUD = ("error", "warning")
 REACHABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary"
@@ -67,7 +68,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         fill(opened)
         # The long form, on 20,000 records and 2,000 relations: PAGES_USERS=200.
         fill_many(opened, int(os.environ.get("PAGES_USERS", "0")))
-        fail_to_write(opened, ALICE, "the model refused")
+        fail_to_write(opened, ALICE, f"the model refused {'x' * 200}")
         yield opened
 
 
@@ -119,6 +120,8 @@ def test_every_view_is_whole_in_its_language_with_or_without_scripts_and_fits_a_
                 if (name, width) == ("operation", DESKTOP):
                     tiles = page.locator(".tiles > div").all()
                     assert len({one.bounding_box()["y"] for one in tiles}) == 1
+                    for one in page.locator(".rows :is(a, button)").all():  # on one line each
+                        assert one.bounding_box()["height"] < ONE_LINE
             assert "`" not in page.locator("main").inner_text(), name
         # The browser says itself that one answer had the status 404.
         assert [one for one in complaints if "404" not in one] == []
