@@ -69,6 +69,16 @@ def test_one_matter_is_one_line_where_it_is_not_sure_whether_it_changed(tmp_path
         assert known_of(memory, turns) == turns[:1:-1]
 
 
+def test_what_a_newer_line_tells_with_more_is_no_line_of_its_own(tmp_path: Path):
+    turns = [
+        "My dog is called Pepper and she's nine.", "I mostly write Kotlin these days.",
+        "Pepper, my dog, turned nine and still steals the socks.",
+        "I've gone back to Java for most of my code; Kotlin only for hobby stuff.",
+    ]  # fmt: skip
+    with Memory.open(str(tmp_path)) as memory:
+        assert known_of(memory, turns) == turns[:1:-1]
+
+
 def known_of(memory: Memory, turns: Sequence[str]) -> list[str]:
     """List what is known of a user who says these things, a day apart."""
     messages = [

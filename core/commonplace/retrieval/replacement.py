@@ -415,7 +415,8 @@ def last_of(
         changes = 0.0 if _changes_nothing(pair.newer, pair.older) else change
         if repeat >= LIKELY and (changes < LIKELY or changes <= repeat + _CLEARLY):
             keep(again, old, new)
-        if changes + repeat >= LIKELY:  # it cannot be both
+        is_event = pair.newer.is_event and pair.older.is_event
+        if repeat + (0.0 if is_event else change) >= LIKELY:  # it cannot be both
             keep(newest, old, new)
     for links in (newest, again):
         for old, new in links.items():
