@@ -60,7 +60,6 @@ _HERE = Path(__file__).parent
 _STATIC = ("page.css", "page.js", "icon.svg")
 _SHARES = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)  # of long texts on a page, until it is small
 _LISTS = 4  # by how much the share of long lists is larger
-_SPARED = 5  # characters that are not worth a cut
 MAX_PAGE = 200_000  # bytes
 _STATUS: Mapping[type[CommonplaceError], int] = {
     InvalidRecordError: 400,
@@ -230,9 +229,8 @@ class _Pages:
         if found is None:
             return self._login_form(request, asked, 403 if token else 200, sent)
         request.state.commonplace_login = found
-        name = asked.partition("?")[0]
         response: Response = RedirectResponse(_asked(request, asked), 303)
-        if sent and name in CHANGES:
+        if sent and (name := asked.partition("?")[0]) in CHANGES:
             try:  # shows the form again: it was signed for another login
                 response = await self._change(request, found, name, sent)
             except (CommonplaceError, HTTPException) as error:
@@ -244,8 +242,7 @@ class _Pages:
         self, request: Request, asked: str, status: int, sent: Mapping[str, str]
     ) -> Response:
         """Ask for a token; what was sent without a login goes with it."""
-        kept = {key: one for key, one in sent.items() if key != "csrf"}
-        data = {"is_wrong": status == 403, "next": asked, "sent": kept}
+        data = {"is_wrong": status == 403, "next": asked, "sent": sent}
         return self._html(request, None, "login", data, status)
 
     async def log_out(self, request: Request) -> Response:
@@ -368,7 +365,7 @@ def _part(context: jinja2.runtime.Context, value: Any, most: int) -> Any:
     if not isinstance(value, str):
         return value[: math.ceil(most * min(1.0, _LISTS * share))]
     most = math.ceil(most * share)
-    return value if len(value) <= most + _SPARED else value[:most].rsplit(" ", 1)[0] + "…"
+    return value if len(value) <= most else value[:most].rsplit(" ", 1)[0] + "…"
 
 
 def _code(text: str) -> Markup:

@@ -1,12 +1,12 @@
 """What forms change: records, erasures, and dead letters that are tried again."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
 
 from ..types import Scope, WriteResult, now
-from .views import Ask, Shown, confirmation
+from .views import Ask, Shown, View, confirmation
 
 PATIENCE = 5.0  # seconds that a form waits for its change; it is safe before
 
@@ -18,9 +18,6 @@ class Moved(Exception):  # noqa: N818 -- no error: where a change leads
         super().__init__(page)
         self.page = page
         self.given = given
-
-
-Change = Callable[[Ask], Awaitable[Shown]]
 
 
 def scope_parameters(scope: Scope) -> dict[str, str | None]:
@@ -71,4 +68,4 @@ async def operation(ask: Ask) -> Shown:
     raise Moved("operation", {"retried": await ask.run(admin.retry, chosen)})
 
 
-CHANGES: Mapping[str, Change] = {"record": record, "forget": forget, "operation": operation}
+CHANGES: Mapping[str, View] = {"record": record, "forget": forget, "operation": operation}

@@ -146,10 +146,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "Open the link that `commonplace serve` printed, or enter your token.",
         "请打开 `commonplace serve` 打印的链接，或输入令牌。",
     ),
-    "login_kept": (
-        "What you sent is kept: after the login it stands in its form again.",
-        "您提交的内容已保留：登录后会重新显示在表单中。",
-    ),
+    "login_kept": ("Your form is kept, and shown again then.", "表单已保留，登录后重新显示。"),
     "login_wrong": (
         "This token is not valid. That of a printed link works once; `commonplace serve` prints "
         "another when it starts.",

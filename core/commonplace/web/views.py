@@ -319,8 +319,7 @@ async def export_person(ask: Ask) -> bytes:
             export(ask.memory, file, user=user)
             return file.read_bytes()
 
-    content: bytes = await ask.run(written)
-    return content
+    return cast(bytes, await ask.run(written))
 
 
 def _person(ask: Ask) -> str:
