@@ -187,15 +187,22 @@ def _add_memory(
 
 def _check_parameters(tool: Tool, arguments: Mapping[str, Any]) -> None:
     known = tool.schema["properties"]
-    wrong = [(one, "is not one of its parameters") for one in arguments if one not in known]
-    wrong += [(one, "is missing") for one in tool.schema["required"] if one not in arguments]
-    for one, reason in wrong:
-        raise InvalidRecordError(
-            field=f"argument of {tool.name}",
-            value=one,
-            reason=reason,
-            hint=f"Its parameters are {', '.join(known)}.",
-        )
+    for one in arguments:
+        if one not in known:
+            raise InvalidRecordError(
+                field=f"argument of {tool.name}",
+                value=one,
+                reason="is not one of its parameters",
+                hint=f"They are {', '.join(known)}.",
+            )
+    for one in tool.schema["required"]:
+        if one not in arguments:
+            raise InvalidRecordError(
+                field=f"argument of {tool.name}",
+                value=one,
+                reason="is missing",
+                hint=f"Its parameters are {', '.join(known)}.",
+            )
 
 
 def _shown_record(shown: ShownRecords, memory_id: object) -> Record:
