@@ -120,7 +120,8 @@ class MemoryAdmin:
         Args:
             namespace: empty for any.
         """
-        return self._graph().list_users(check_namespace("namespace", namespace))
+        graph = self._graph()
+        return graph.list_users(check_namespace("namespace", namespace))
 
     def outdated_turns(self, scope: Scope, record_ids: Collection[str]) -> Mapping[str, datetime]:
         """Find the turns of which no fact that was extracted from them holds any more.
@@ -230,7 +231,8 @@ class MemoryAdmin:
 
     def list_scopes(self) -> Sequence[Scope]:
         """List every scope that has records, live or deleted, in no order."""
-        return self._graph().list_scopes()
+        graph = self._graph()
+        return graph.list_scopes()
 
     def was_forgotten(self, scope: Scope, *, since: datetime | None = None) -> bool:
         """Tell whether an erasure that covers the scope was accepted, at or after a moment.

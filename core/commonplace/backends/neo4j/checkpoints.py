@@ -107,18 +107,23 @@ class Neo4jCheckpoints:
         is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
-        rows.check_page(limit, offset)
-        text, parameters = _page(selection, after, is_ascending=is_ascending)
-        parameters |= {"limit": limit, "offset": offset}
-        found = self._driver.read(lambda run: run(text, **parameters))
-        return [_to_checkpoint(row["checkpoint"]) for row in found]
+        return self._read_page(_page(selection, after, is_ascending=is_ascending), limit, offset)
 
     def states(
         self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[State]:
         """Read the states of the checkpoints that `page` would read."""
-        places = [one.address for one in self.page(selection, limit=limit, after=after)]
+        found = self._read_page(_page(selection, after, is_ascending=False), limit, 0)
+        places = [one.address for one in found]
         return self._states([_node_id(at.thread, at.namespace, at.id) for at in places])
+
+    def _read_page(
+        self, asked: tuple[str, Mapping[str, Any]], limit: int, offset: int
+    ) -> list[Checkpoint]:
+        rows.check_page(limit, offset)
+        text, parameters = asked
+        found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
+        return [_to_checkpoint(row["checkpoint"]) for row in found]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
