@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from ..sans_io import Plan, call
@@ -103,17 +104,21 @@ def _hidden(scope: Scope, query: str, policy: Policy, now: datetime) -> Plan[lis
     text = to_query(query)
     if not text:
         return []
-    found: Sequence[Match] = yield call(
-        "search", text, search_scope(scope, policy), top_k=_FOUND, where=policy.where,
-        kinds=policy.kinds, include_superseded=True, include_expired=True,
+    asked = partial(
+        call, "search", text, search_scope(scope, policy), top_k=_FOUND, where=policy.where,
+        kinds=policy.kinds,
     )  # fmt: skip
+    every: Sequence[Match] = yield asked(include_superseded=True, include_expired=True)
     hidden = []
-    for match in found:
+    for match in every:
         record = match.record
         if record.expires_at is not None and record.expires_at <= now:
             hidden.append(LeftOut(match=match, rule="expired"))
         elif record.valid_to is not None and record.valid_to <= now:
             hidden.append(LeftOut(match=match, rule="superseded"))
-        elif policy.threshold is not None and match.score < policy.threshold:
-            hidden.append(LeftOut(match=match, rule="threshold"))
+    if policy.threshold is not None:
+        # Asked as for the note: beside what has ended the same match has another score.
+        found: Sequence[Match] = yield asked()
+        low = [match for match in found if match.score < policy.threshold]
+        hidden += [LeftOut(match=match, rule="threshold") for match in low]
     return hidden
