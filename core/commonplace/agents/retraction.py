@@ -115,8 +115,6 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
 def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record | None:
     """Choose the one record that a request means; None if there is none, or another may be."""
     about = subject(text, text.lower())
-    if _FORMER.search(text):
-        matches = _without_new(matches)
     ranked: list[tuple[float, Match]] = []
     for match in matches:
         record = match.record
@@ -126,6 +124,8 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         is_other = about not in ("", "user") and of not in ("", "user", about) and not is_named
         if record.role != "assistant" and not is_other and share >= 0.5:
             ranked.append((share, match))
+    if _FORMER.search(text):
+        ranked = _without_new(ranked)
     if not ranked:
         return None
     share, best = max(ranked, key=lambda one: (one[0], one[1].score))
@@ -151,15 +151,16 @@ def _rivals(match: Match, best: Match) -> bool:
     return is_former or match.score >= _RIVAL * best.score
 
 
-def _without_new(matches: Iterable[Match]) -> list[Match]:
+def _without_new(ranked: Sequence[tuple[float, Match]]) -> list[tuple[float, Match]]:
     """Leave out what tells of something new, which "my old number" does not mean.
 
-    That is what says so, and what replaces another.
+    That is what says so, and what replaces another that may be meant.
     """
-    found = list(matches)
-    newer = {id_ for one in found for id_, odds in one.replaced_by.items() if odds >= LIKELY}
+    newer = {id_ for _, one in ranked for id_, odds in one.replaced_by.items() if odds >= LIKELY}
     return [
-        one for one in found if one.record.id not in newer and not change_words(one.record.text)
+        (share, one)
+        for share, one in ranked
+        if one.record.id not in newer and not change_words(one.record.text)
     ]
 
 
