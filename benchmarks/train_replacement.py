@@ -86,10 +86,14 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
             found = [(*pair, 1) for pair in lists["replaced"]]
             found += [(*pair, 0) for pair in lists["kept"]]
             far = [
-                (older, draw.choice(other[:2]), question, -1)
-                for older, _, question, _ in found
+                pair
+                for older, newer, question, _ in found
                 for other in draw.sample(found, min(_STRANGERS, len(found)))
                 if other[0] != older
+                for pair in (
+                    (older, draw.choice(other[:2]), question, -1),
+                    (draw.choice(other[:2]), newer, question, -1),
+                )
             ]
             yield f"{language} {half}", [*found, *far]
 

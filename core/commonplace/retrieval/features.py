@@ -733,7 +733,7 @@ FEATURES: Mapping[str, Feature] = {
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer if c.direction else c.zeros,
     "replaced": lambda c: c.replaced**_SURE if c.direction >= 0 else c.zeros,
-    "replaced_asked": lambda c: c.replaced if c.direction < 0 else c.zeros,
+    "replaced_asked": lambda c: c.replaced * c.cosine.clip(0, 1) if c.direction < 0 else c.zeros,
     "replaces": lambda c: c.replaces**_SURE if c.direction >= 0 else c.zeros,
     "first": lambda c: c.first,
     # Relations of the entities that the question names.
