@@ -37,7 +37,6 @@ SCHEMA = "4"
 _URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
 _PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
 _OLDEST = (5, 23)  # the first that supports the texts of `queries`
-_SCHEMA_ATTEMPTS = 3  # a process loses few races to make the same constraint
 _INDEX_TIMEOUT, _INDEX_PAUSE = 60.0, 0.05  # seconds until all indexes are populated, between looks
 _TRANSACTION_TIMEOUT = 30.0  # seconds, including the wait for locks
 # An agent waits for the result, so everything times out sooner than with the driver's defaults.
@@ -153,21 +152,19 @@ class Neo4jDriver:
             for name in missing:
                 run(schema[name])
 
-        states: dict[str, str] = {}
-        for _ in range(_SCHEMA_ATTEMPTS):
-            states = self._index_states()
-            missing = [name for name in schema if name not in states]
-            if not missing:
-                break
+        is_new = False
+        deadline = time.monotonic() + _INDEX_TIMEOUT
+        while missing := [name for name in schema if name not in (states := self._index_states())]:
+            is_new = True
             try:
                 self.write(create)
-                states = self._index_states()
-                break
             except exceptions.ClientError as error:
-                if "AlreadyExists" not in str(error.code):
-                    raise  # otherwise another process made the same constraint meanwhile
+                if "AlreadyExists" not in str(error.code) or time.monotonic() > deadline:
+                    raise
+                # Another process is making the same constraint, and may yet have to take it back.
+                time.sleep(_INDEX_PAUSE)
         self._await_indexes(states, schema)
-        if missing:  # of a store that a former pre-release made, perhaps
+        if is_new:  # of a store that a former pre-release made, perhaps
             self.write(lambda run: run(queries.FILL_SESSIONS))
         [row] = self.write(lambda run: run(queries.SCHEMA_META, schema=SCHEMA))
         if row["value"] != SCHEMA:
