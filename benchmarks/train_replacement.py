@@ -50,7 +50,7 @@ NAMES = (
 ).split()
 # A user with or without a name tells a pair; without a question, as where all is listed.
 TOLD_BY = ((None, True), (NAMES, True), (None, False))
-_STRANGERS = 6  # newer ones of other pairs for each
+_STRANGERS = 6  # of other pairs for each, as its newer statement and as its older one
 _NEAREST = 2  # in a memory, for each question
 SHARE = {1: 1.0, 0: 1.2, -1: 4.0}  # what all pairs of a label weigh
 _RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector

@@ -404,7 +404,7 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _perform(self, step: "_TimedCalls") -> Any:
+    def _perform(self, step: _TimedCalls) -> Any:
         def perform() -> Any:
             memory = self.lazy.get()
             where = memory if step.session is None else memory.session(step.session)
@@ -412,7 +412,7 @@ class AgentMemory:
 
         return call_within(step.seconds, step.name, perform)
 
-    async def _aperform(self, step: "_TimedCalls") -> Any:
+    async def _aperform(self, step: _TimedCalls) -> Any:
         async def perform() -> Any:
             memory = await self.lazy.aget()
             where = memory if step.session is None else memory.session(step.session)
