@@ -69,7 +69,7 @@ WEIGHT_OF = {
     TOLD: 3.0,
     "BEAM": 7.0,
     "long messages": 1.5,
-    "Chinese lives": 1.5,
+    "Chinese lives": 2.0,
     "two hops": 2.0,
     "asked in vain": 3.0,
     "now": 2.0,

@@ -1,4 +1,4 @@
-"""Measure how likely a newer statement says an older one again: `retrieval/repeats.npy`.
+"""Measure how likely a newer statement says an older one again: `repeats.json` and `repeats.npy`.
 
     python benchmarks/train_repeats.py [--write]
 
@@ -23,10 +23,10 @@ from rich.table import Table
 from commonplace.retrieval import replacement
 
 PAIRS = Path(__file__).with_name("repeats.toml")
-WEIGHTS = Path(replacement.__file__).with_name("repeats.npy")
+FILE = Path(replacement.__file__).with_name("repeats.json")
 AGAIN, HOLDS, REPLACED = 1, 0, -1
 SHARE = {AGAIN: 1.0, HOLDS: 1.0, REPLACED: 1.0}  # what all pairs of a label weigh
-_VECTOR_RIDGE = 5e-2  # L2 penalty of a part of a vector
+_VECTOR_RIDGES = 5e-2, 1e-4  # L2 penalties of a part of a vector, and of a product of two parts
 _APART = 4  # every how many are kept apart
 _JUDGED = 0.85  # nearness of those that were judged, of the pairs of which both hold
 _TOLD_BY = ((None, False), (train_replacement.NAMES, False))  # nothing is asked
@@ -71,16 +71,11 @@ def main(
         for is_apart, pairs in told():
             one = train_replacement.judged(model, pairs, _TOLD_BY, with_repeats=True)
             is_judged = (one.label != HOLDS) | (one.rows[:, 0] >= _JUDGED)
-            parts[is_apart].append(
-                train_replacement.Judged(
-                    one.rows[is_judged], one.vectors[is_judged], one.label[is_judged]
-                )
-            )
-    weights = train_replacement.trained(parts[False], True, SHARE, _VECTOR_RIDGE)
+            parts[is_apart].append(one.part(is_judged))
+    weights = train_replacement.trained(parts[False], True, SHARE, _VECTOR_RIDGES, None)
     for is_apart, sets in parts.items():
-        rows = np.concatenate([one.table(True) for one in sets])
+        likely = np.concatenate([weights.logits(one) for one in sets]) >= 0
         label = np.concatenate([one.label for one in sets])
-        likely = rows @ weights[:-1] + weights[-1] >= 0
         cells = (
             f"{likely[label == one].sum()}/{(label == one).sum()}"
             for one in (AGAIN, HOLDS, REPLACED)
@@ -88,7 +83,7 @@ def main(
         table.add_row("apart" if is_apart else "trained", *cells)
     Console().print(table)
     if write:
-        np.save(WEIGHTS, weights.astype(np.float32))
+        train_replacement.write_weights(FILE, {"with_vectors": weights})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import json
 import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import chain, islice, permutations, product
 from pathlib import Path
@@ -38,9 +38,11 @@ from commonplace.retrieval.calibration import Calibration
 from commonplace.retrieval.replacement import PAIR_FEATURES, Statement
 from commonplace.types import is_short
 
+Array = NDArray[Any]
+
 PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")
-WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
+FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
@@ -52,9 +54,12 @@ NAMES = (
 TOLD_BY = ((None, True), (NAMES, True), (None, False))
 _STRANGERS = 6  # of other pairs for each, as its newer statement and as its older one
 _NEAREST = 2  # in a memory, for each question
-SHARE = {1: 1.0, 0: 1.2, -1: 4.0}  # what all pairs of a label weigh
-_RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
-_STEPS = 300
+SHARE = {1: 1.0, 0: 1.2, -1: 3.0}  # what all pairs of a label weigh
+_RIDGE = 5e-3  # L2 penalty of a feature
+_VECTOR_RIDGES = 2e-2, 1.2e-3  # of a part of a vector, and of a product of two parts
+_STEPS = 100
+RANK = 128
+_CHUNK = 1 << 15  # pairs that are multiplied at once
 _PARTS = 5
 _TOLD, _CORRECTED = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 22, tzinfo=UTC)
 
@@ -65,17 +70,34 @@ class Judged:
 
     Attributes:
         rows: of `PAIR_FEATURES`, one for each.
-        vectors: what is read of their vectors.
+        older, newer: their vectors.
         label: 1 replaced, 0 both hold, -1 on two matters.
     """
 
-    rows: NDArray[Any]
-    vectors: NDArray[Any]
-    label: NDArray[Any]
+    rows: Array
+    older: Array
+    newer: Array
+    label: Array
 
-    def table(self, with_vectors: bool) -> NDArray[Any]:
-        """Return the features, and what is read of vectors behind them if wished."""
-        return np.hstack([self.rows, self.vectors]) if with_vectors else self.rows
+    def part(self, chosen: Array) -> "Judged":
+        """Keep only some of the pairs."""
+        return Judged(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of the logit: of `PAIR_FEATURES`, then the offset, and of the vectors or None."""
+
+    features: Array
+    vectors: Array | None = None
+
+    def logits(self, judged: Judged) -> Array:
+        """Compute the logit of each pair."""
+        found: Array = judged.rows @ self.features[:-1] + self.features[-1]
+        if self.vectors is None:
+            return found
+        older, newer = judged.older.astype(np.float32), judged.newer.astype(np.float32)
+        return found + replacement.added(self.vectors, older, newer)
 
 
 def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
@@ -172,63 +194,97 @@ def judged(
             statements.__getitem__, question, [0, 1], nearness, fit, with_repeats=with_repeats
         )
         for pair in found.values():
-            made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
-    columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]
-    return Judged(*columns)
+            made.append((replacement.rows([pair])[0], *texts.astype(np.float16), label))
+    return Judged(*map(np.array, zip(*made, strict=True)))
 
 
 def trained(
     sets: Sequence[Judged],
     with_vectors: bool,
     share: Mapping[int, float] = SHARE,
-    vector_ridge: float = _VECTOR_RIDGE,
-) -> NDArray[Any]:
-    """Fit a weight for each column of the table, then the offset, with an L2 penalty.
+    ridges: tuple[float, float] = _VECTOR_RIDGES,
+    rank: int | None = RANK,
+) -> Weights:
+    """Fit the weights, with an L2 penalty.
 
     Args:
         share: what all pairs of a label weigh.
-        vector_ridge: the penalty of a part of a vector.
+        ridges: the penalties of a part of a vector, and of a product of two parts.
+        rank: of the matrix of products; None multiplies each part with the same one of the other.
     """
-    rows = np.concatenate([one.table(with_vectors) for one in sets])
-    label = np.concatenate([one.label for one in sets])
-    center, width = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-    table = (rows - center) / width
-    each = np.array([share[int(one)] / (label == one).sum() for one in label])
+    every = Judged(
+        *(np.concatenate([getattr(one, field.name) for one in sets]) for field in fields(Judged))
+    )
+    center, width = every.rows.mean(axis=0), every.rows.std(axis=0) + 1e-6
+    table = ((every.rows - center) / width).astype(np.float32)
+    each = np.array([share[int(one)] / (every.label == one).sum() for one in every.label])
     each /= each.sum()
-    penalty = np.full(len(width), vector_ridge)
-    penalty[: len(PAIR_FEATURES)] = _RIDGE
+    is_one = every.label == 1
+    size = every.older.shape[1] if with_vectors else 0
+    sizes = [table.shape[1], size, size, size if rank is None else size * size, 1]
+    ends, penalty = np.cumsum(sizes)[:-1], np.repeat([_RIDGE, ridges[0], *ridges, 0.0], sizes)
+    spread = np.float32(size**0.5)  # of a unit vector's parts, which are counted as of spread one
 
-    def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-        weights, logits = found[:-1], table @ found[:-1].astype(table.dtype) + found[-1]
-        missed = each * (expit(logits) - (label == 1))
-        value = each @ np.logaddexp(0.0, np.where(label == 1, -logits, logits))
-        down = missed.astype(table.dtype) @ table + 2 * penalty * weights
-        return float(value + penalty @ weights**2), np.append(down, missed.sum())
+    def loss(found: Array) -> tuple[float, Array]:
+        weights = np.split(found.astype(np.float32), ends)
+        products = weights[3] if rank is None else weights[3].reshape(size, size)
+        value, slopes = 0.0, [np.zeros_like(one) for one in weights]
+        for start in range(0, len(table), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            logits = table[some] @ weights[0] + weights[4]
+            if size:
+                older, newer = (spread**0.5 * one[some] for one in (every.older, every.newer))
+                logits += spread**0.5 * (newer @ weights[1] + older @ weights[2])
+                moved = older * products if rank is None else older @ products
+                logits += np.einsum("ij,ij->i", moved, newer)
+            wanted, weight = is_one[some], each[some]
+            value += float(weight @ np.logaddexp(0.0, np.where(wanted, -logits, logits)))
+            missed = (weight * (expit(logits) - wanted)).astype(np.float32)
+            slopes[0] += missed @ table[some]
+            slopes[4] += missed.sum()
+            if size:
+                slopes[1] += spread**0.5 * (missed @ newer)
+                slopes[2] += spread**0.5 * (missed @ older)
+                if rank is None:
+                    slopes[3] += missed @ (older * newer)
+                else:
+                    slopes[3] += (older.T @ (newer * missed[:, None])).ravel()
+        down = np.concatenate(slopes) + 2 * penalty * found
+        return value + float(penalty @ found**2), down
 
-    start = np.zeros(len(width) + 1)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
-    weights = found[:-1] / width
-    return np.append(weights, found[-1] - weights @ center)
+    start = np.zeros(sum(sizes))
+    options = {"maxiter": _STEPS, "maxcor": 6}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    of_features, *of_vectors, products, offset = np.split(found, ends)
+    of_features /= width
+    features = np.append(of_features, offset - of_features @ center)
+    if not size:
+        return Weights(features)
+    vectors = spread * np.stack([*of_vectors, *([products] if rank is None else [])])
+    if rank is not None:
+        left, strength, right = np.linalg.svd(spread * products.reshape(size, size))
+        halves = (strength**0.5 * left).T[:rank], (strength**0.5 * right.T).T[:rank]
+        vectors = np.concatenate([vectors, *halves])
+    return Weights(features, vectors.astype(np.float16).astype(np.float32))
 
 
-def figures(judged: Judged, weights: NDArray[Any]) -> list[float]:
+def figures(judged: Judged, weights: Weights) -> list[float]:
     """Compute found, wrong and far."""
-    table = judged.table(with_vectors=len(weights) > len(PAIR_FEATURES) + 1)
-    is_likely = table @ weights[:-1] + weights[-1] >= 0
+    is_likely = weights.logits(judged) >= 0
     parts = (is_likely[judged.label == one] for one in (1, 0, -1))
     return [float(part.mean()) if len(part) else np.nan for part in parts]
 
 
-def write_weights(with_vectors: NDArray[Any], without: NDArray[Any]) -> None:
-    """Write the weights of both, as `replacement` reads them."""
+def write_weights(file: Path, every: Mapping[str, Weights]) -> None:
+    """Write weights as `replacement` reads them, by their names."""
     made = {}
-    for name, weights in (("with_vectors", with_vectors), ("without_vectors", without)):
-        rounded = [round(float(one), 4) for one in weights]
+    for name, weights in every.items():
+        rounded = [round(float(one), 4) for one in weights.features]
         features = dict(zip(PAIR_FEATURES, rounded, strict=False))
         made[name] = {"features": features, "offset": rounded[-1]}
-    WEIGHTS.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
-    of_vectors = with_vectors[len(PAIR_FEATURES) : -1].reshape(3, -1).astype(np.float32)
-    np.save(WEIGHTS.with_suffix(".npy"), of_vectors)
+        if weights.vectors is not None:
+            np.save(file.with_suffix(".npy"), weights.vectors.astype(np.float16))
+    file.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
 
 
 def main(
@@ -255,7 +311,9 @@ def main(
             table.add_row(name, *(f"{cell:.3f}" for cell in cells))
     Console().print(table)
     if write:
-        write_weights(trained([*known.values()], True), trained([*known.values()], False))
+        names = {"with_vectors": True, "without_vectors": False}
+        every = {name: trained([*known.values()], one) for name, one in names.items()}
+        write_weights(FILE, every)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ Numbers = NDArray[np.intp]
 
 IMAGINED = 30  # candidates without any of the question's words, so that few are not all common
 _EPSILON = 1e-9
-_SURE = 3  # power of a likelihood: what is doubtful changes little
+_SURE = 2.5  # power of a likelihood: what is doubtful changes little
 _COMPARED = 8  # best statements of which newer ones replace older ones
 _NEAREST = 20  # candidates in which a word that was mistyped is looked for
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one

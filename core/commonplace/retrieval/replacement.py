@@ -1,10 +1,10 @@
 """How likely a newer statement took the place of an older one, or says it again.
 
 The likelihood is logistic, as the score is: a weighted sum of the features of a pair and, with the
-default embedder, of what is alike in their vectors: that somebody tells of a change can be seen in
-a vector whatever the words. `benchmarks/train_replacement.py` measures the weights on pairs that
-were judged by hand, and writes `replacement.json` and `replacement.npy`; those of what is said
-again are measured by `benchmarks/train_repeats.py`, and stand in `repeats.npy`.
+default embedder, of the products of their vectors: that two texts tell of one matter, and the
+newer one of a change, can be seen in vectors whatever the words. `train_replacement.py` and
+`train_repeats.py` in `benchmarks/` measure the weights on pairs that were judged by hand, and write
+`replacement` and `repeats`, a `.json` of features and a `.npy` of vectors each.
 """
 
 import json
@@ -289,8 +289,8 @@ def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
         pairs: of one search; all or none have what their vectors add.
     """
     of_vectors = [one.of_vectors for one in pairs if one.of_vectors is not None]
-    weights, offset = _weights("with_vectors" if of_vectors else "without_vectors")
-    logits = rows(pairs) @ weights + offset + (np.array(of_vectors) if of_vectors else 0.0)
+    weights = _weights("replacement", "with_vectors" if of_vectors else "without_vectors")
+    logits = _weighed(pairs, weights) + (np.array(of_vectors) if of_vectors else 0.0)
     found: NDArray[Any] = 1 / (1 + np.exp(-logits))
     return found
 
@@ -326,8 +326,10 @@ def pairs(
         By the indices of the older and of the newer one.
     """
     gain = fit - fit[older][:, None]
-    added = None if vectors is None else _added(vectors[older], vectors)
-    may = _may(nearness, gain, added)
+    of_vectors = None
+    if vectors is not None:
+        of_vectors = added(_vector_weights("replacement"), vectors[older], vectors, crosswise=True)
+    may = _may(nearness, gain, of_vectors)
     if with_repeats:
         may |= nearness >= _NEAR
     near = np.nonzero(may)
@@ -335,7 +337,7 @@ def pairs(
         return {}
     statement, asked = cache(statement), matter_words(question.lower())
     found: dict[tuple[int, int], Pair] = {}
-    tables = (nearness, gain) if added is None else (nearness, gain, added)
+    tables = (nearness, gain) if of_vectors is None else (nearness, gain, of_vectors)
     numbers = [table[near].tolist() for table in tables]
     places = (np.asarray(older)[near[0]].tolist(), near[1].tolist())
     told: _Told | None = None
@@ -437,22 +439,24 @@ def repeats(found: Mapping[tuple[int, int], Pair], vectors: NDArray[Any]) -> NDA
         vectors: of the default embedder, a row for each statement.
     """
     older, newer = np.array([*found], int).reshape(-1, 2).T
-    table = np.hstack([rows([*found.values()]), vector_rows(vectors[older], vectors[newer])])
-    weights = _repeat_weights()
-    likely: NDArray[Any] = 1 / (1 + np.exp(-table @ weights[:-1] - weights[-1]))
+    logits = _weighed([*found.values()], _weights("repeats", "with_vectors"))
+    logits += added(_vector_weights("repeats"), vectors[older], vectors[newer])
+    likely: NDArray[Any] = 1 / (1 + np.exp(-logits))
     numbers = [(one.older.numbers, one.newer.numbers) for one in found.values()]
     likely *= [not new or old <= new for old, new in numbers]
     return likely
 
 
-def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
+def _may(
+    nearness: NDArray[Any], gain: NDArray[Any], of_vectors: NDArray[Any] | None
+) -> NDArray[Any]:
     """Tell which pairs are worth reading: near ones that their numbers alone make possible."""
     found: NDArray[Any] = nearness >= FAR
-    if added is None:
+    if of_vectors is None:
         return found
-    weights, offset = _weights("with_vectors")
+    weights = _weights("replacement", "with_vectors")
     of_near, of_gain = (weights[PAIR_FEATURES.index(name)] for name in ("nearness", "gain"))
-    found &= added + of_near * nearness + of_gain * gain + offset >= _LEAST
+    found &= of_vectors + of_near * nearness + of_gain * gain + weights[-1] >= _LEAST
     return found
 
 
@@ -521,34 +525,39 @@ def _told(text: str, names: frozenset[str]) -> _Told:
     )
 
 
-def vector_rows(older: NDArray[Any], newer: NDArray[Any]) -> NDArray[Any]:
-    """Return what is read of two vectors, and has a weight each: both, and their product."""
-    return np.concatenate([newer, older, newer * older], axis=-1)
+def added(
+    weights: NDArray[Any], older: NDArray[Any], newer: NDArray[Any], *, crosswise: bool = False
+) -> NDArray[Any]:
+    """Compute what vectors add to the logit.
 
-
-def _added(older: NDArray[Any], newer: NDArray[Any]) -> NDArray[Any]:
-    """Compute what the vectors of each older (row) and newer one (column) add to the logit."""
-    of_newer, of_older, of_both = _vector_weights()
-    found: NDArray[Any] = (older * of_both) @ newer.T
+    Args:
+        weights: a row for the newer one and one for the older one; then one for their product, part
+            by part, or the two factors of a matrix for the products of all parts.
+        older, newer: vectors, a row each.
+        crosswise: of each older (row) and each newer one (column); else of each pair.
+    """
+    of_newer, of_older, products = weights[0], weights[1], weights[2:]
+    half = len(products) // 2
+    moved = older @ products[:half].T @ products[half:] if half else older * products
+    found: NDArray[Any] = older @ of_older
+    found = found[:, None] + moved @ newer.T if crosswise else found + (moved * newer).sum(axis=1)
     found += newer @ of_newer
-    found += (older @ of_older)[:, None]
+    return found
+
+
+def _weighed(pairs: Sequence[Pair], weights: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = rows(pairs) @ weights[:-1] + weights[-1]
     return found
 
 
 @cache
-def _weights(name: str) -> tuple[NDArray[Any], float]:
-    made = json.loads(files(__package__).joinpath("replacement.json").read_text("utf-8"))[name]
-    return np.array([made["features"][name] for name in PAIR_FEATURES]), made["offset"]
+def _weights(file: str, name: str) -> NDArray[Any]:
+    """Read the weights of `PAIR_FEATURES`, then the offset."""
+    made = json.loads(files(__package__).joinpath(f"{file}.json").read_text("utf-8"))[name]
+    return np.array([*(made["features"][name] for name in PAIR_FEATURES), made["offset"]])
 
 
 @cache
-def _vector_weights() -> NDArray[Any]:
-    found: NDArray[Any] = np.load(str(files(__package__).joinpath("replacement.npy")))
-    return found
-
-
-@cache
-def _repeat_weights() -> NDArray[Any]:
-    """Read the weights of `PAIR_FEATURES` and of `vector_rows`, then the offset."""
-    found: NDArray[Any] = np.load(str(files(__package__).joinpath("repeats.npy")))
-    return found
+def _vector_weights(file: str) -> NDArray[Any]:
+    found: NDArray[Any] = np.load(str(files(__package__).joinpath(f"{file}.npy")))
+    return found.astype(np.float32)
