@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -211,6 +212,8 @@ def _file(url: str, generation: int) -> Path:
 
 
 def _in_utc(record: Record) -> Record:
-    times = {field.name: getattr(record, field.name) for field in fields(record)}
-    changed = {key: at.astimezone(UTC) for key, at in times.items() if isinstance(at, datetime)}
-    return replace(record, **changed)
+    held = {field.name: getattr(record, field.name) for field in fields(record)}
+    times: dict[str, Any] = {
+        name: value.astimezone(UTC) for name, value in held.items() if isinstance(value, datetime)
+    }
+    return replace(record, **times)
