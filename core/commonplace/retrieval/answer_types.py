@@ -40,8 +40,7 @@ def _table(*rows: tuple[str, str], before: str = "") -> _Table:
 
 _LEADING = (
     r"^\W{0,9}(?:(?:and|so|but|well|hey|hi|please|also|ok|okay|now|then|again|sorry|und|also|y|pero)"
-    r"\W{1,3}){0,3}"
-    r"(?:(?:(?:can|could|would) you )?(?:please )?(?:remind me|tell me)(?: again)? "
+    r"\W{1,3}){0,3}(?:(?:(?:can|could|would) you )?(?:please )?(?:remind me|tell me)(?: again)? "
     r"|(?:do|did) (?:you|i) (?:know|remember|recall|tell you|mention) |any idea "
     r"|i (?:forgot|forget|wonder) )?"
     r"(?:(?:since|until|till|from|by|at|in|on|for|with|to|of|about|seit|bis|ab|von|mit|bei|in|an"
@@ -229,8 +228,7 @@ _LATIN_ANSWERS = _answers(
     r"|teacher|tutor|coach|doctor|dentist|therapist|roommate|flatmate|landlord|landlady|team"
     r"|dr|mr|mrs|ms|prof|professor|captain|mutter|vater|schwester|bruder|sohn|tochter|frau"
     r"|chefin|chef|freundin|freund|kollegin|kollege|madre|padre|hermana|hermano|hij[oa]|espos[oa]"
-    r"|amig[oa]|jef[ea]|prim[oa]|t[ií][oa])\b"
-    r"|\b(?i:with|by|of|and|mit|von|con|y|und) "
+    r"|amig[oa]|jef[ea]|prim[oa]|t[ií][oa])\b|\b(?i:with|by|of|and|mit|von|con|y|und) "
     rf"(?!(?i:{_MONTHS}|{_DAYS}|i)\b)[A-ZÄÖÜÁÉ]\w|^\W*[A-Z][a-z]+ and I\b"
     r"|\b(?i:he|she|him|er|sie|ella)\b",
     how_many=rf"\d|\b(?:{_COUNTS}|once|twice|thrice|none|single|no|many|every (?:day|week|morning"
@@ -260,16 +258,14 @@ _CJK_ANSWERS = _answers(
     when=r"\d{4}年?|[\d一二三四五六七八九十][月号點点日]|[今明昨前后當当][天晚早日年]|早上|上午|中午|下午"
     r"|晚上|凌晨|傍晚|[上下这本每](?:个)?(?:周|星期|礼拜|月|年)|周[一二三四五六日天末]|星期[一二三四五六日天]"
     r"|(?:年|月|天|周|星期|小时|分钟|久)[以之]?[前后]|去年|前年|[春夏秋冬][天季节]|春节|中秋|国庆|元旦|圣诞"
-    r"|的时候|小时候|刚才|最近|\d[:：]\d\d|昨日|来[週月年]|先[週月]|去年|毎[日週朝晩]|曜日|時に|[今昨明]日"
-    r"|おととい|あした|きのう|前に",
+    r"|的时候|小时候|刚才|最近|\d[:：]\d\d|昨日|来[週月年]|先[週月]|去年|毎[日週朝晩]|曜日|時に|[今昨明]日|おととい|あした|きのう|前に",
     where=r"[住在到去从来往](?:了)?[^，。！？]{0,12}?(?:[市省县区国村镇州乡街路港]|城|家|里|边|面|上|下|店|楼"
     r"|馆|园|校|院|站|店|公司|农村|学校)|[住搬迁寄]在?[去到]?[\u3400-\u9fff]{2}|老家|附近|北京|上海|广州|深圳|杭州"
     r"|成都|南京|武汉|重庆|西安|苏州|天津|香港|台北|东京|[在到去][\u3400-\u9fff]{2}(?:工作|上班|读书|上学"
     r"|出生|长大|生活|旅游|出差)|出生[在于]|家在|位于|に(?:住|引っ越|行|あり|い)|で(?:働|生ま|暮ら)|から来",
     who=r"[爸妈爷奶姐妹哥弟儿女婆公叔姨舅姑婶嫂]|父亲|母亲|丈夫|妻子|老公|老婆|女朋友|男朋友|朋友|同事|老板"
     r"|经理|老师|医生|教练|邻居|室友|房东|同学|[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗](?:医生|老师|先生"
-    r"|女士|总|经理|阿姨|叔叔|哥|姐)|小[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗]|[他她]|叫|さん|ちゃん|くん"
-    r"|先生|母|父|友達|同僚|彼女?",
+    r"|女士|总|经理|阿姨|叔叔|哥|姐)|小[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗]|[他她]|叫|さん|ちゃん|くん|先生|母|父|友達|同僚|彼女?",
     how_many=r"[\d〇一二两三四五六七八九十百千万半]|每[天周月年]|几[只个次岁条]|没有|毎|從不|从不|经常",
     how_much=rf"{_CHINESE_NUMBER}{{1,8}}[多来余]?(?:块|元|万|美元|欧元|英镑|日元|港币|毛|円|ドル)|[¥￥$€£]|免费|無料"
     r"|\d\d",

@@ -45,11 +45,9 @@ CHANGE = WordPattern(
     r"|verkauft|gekündigt|aufgehört|angefangen|umgestiegen|verschoben|getrennt|geheiratet|befördert"
     r"|geändert|ersetzt|aufgegeben|ya no|dej[éóo]|dejado|en (?:vez|lugar) de|nuev[oa]s?|vend[ií]\w*"
     r"|empec[eé]|empezado|renunci\w+|actualmente|mudado|cambiado|aplazad\w+|separ(?:é|amos|ado))\b",
-    r"现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
-    r"|取消|改签|涨|降"
+    r"现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前|取消|改签|涨|降"
     r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
-    r"|今は|今では|やめ[たまて]|辞め[たまて]|始め[たまて]|変え[たまて]|売っ[たて]|別れ[たまて]|結婚し[たま]"
-    r"|代わりに|になりました|になった|引退|延期"
+    r"|今は|今では|やめ[たまて]|辞め[たまて]|始め[たまて]|変え[たまて]|売っ[たて]|別れ[たまて]|結婚し[たま]|代わりに|になりました|になった|引退|延期"
     r"|\b(?:[وف]?(?:الآن|حاليا|أصبح|صار|صرت|انتقل|غير[تن]|بدل[تن]|استبدل|تركت|تركنا|استقل[تن]|بعت"
     r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b",
 )
@@ -68,12 +66,10 @@ CLOSE = WordPattern(
 NOW = WordPattern(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
-    r"|starting (?:this|next|from|on|\w+day|tomorrow)"
-    r"|this (?:term|semester|season)"
+    r"|starting (?:this|next|from|on|\w+day|tomorrow)|this (?:term|semester|season)"
     r"|since (?:the|last|this|\w+day|january|february|march|april|may|june|july|august|september"
     r"|october|november|december))\b",
-    r"现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
-    r"|転[職校勤]"
+    r"现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到|転[職校勤]"
     r"|[り買切]?替え|乗り換え|変わ|早ま",
 )
 TIME = re.compile(
@@ -99,11 +95,8 @@ HOPE = WordPattern(
     r"|should(?!.*\b(?:instead|from now on)\b)|plan(?:s|ning)?|think(?:s|ing)? (?:of|about)"
     r"|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
     r"|maybe|perhaps|possibly|if|about to|going to|(?:i|we|he|she|they|user) will|i['’]ll|we['’]ll"
-    r"|almost|nearly|(?<!always )wants?"
-    r"|möchte|vielleicht|quiero|quizás?)\b",
-    r"(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
-    r"|希望|准备|或许"
-    r"|差点|たい",
+    r"|almost|nearly|(?<!always )wants?|möchte|vielleicht|quiero|quizás?)\b",
+    r"(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要|希望|准备|或许|差点|たい",
 )
 NEGATED = re.compile(
     r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
@@ -112,15 +105,12 @@ NEGATED = re.compile(
 ONCE = re.compile(
     r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
     r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
-    r"|flew"
-    r"|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
-    r"|celebrated"
-    r"|played"
+    r"|flew|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
+    r"|celebrated|played"
     r"|tried|ordered|booked|borrowed|lent|repaired|painted|planted|baked|called|told|talked|spoke"
     r"|hiked|swam|climbed|learned|fell|broke my|sent|received)\b"
     r"|^(?:[我咱他她]|用户)?们?(?:陪|帮|参加|不参加|送|带)"
-    r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
-    r"|写了|送了|玩了|听了)"
+    r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了|写了|送了|玩了|听了)"
 )
 WEAK = frozenset(
     (
@@ -156,10 +146,8 @@ BEFORE = WordPattern(
 )
 FIRST_TIME = WordPattern(
     r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
-    r"|start(?:ed)? out|zuerst"
-    r"|ursprünglich|anfangs|al principio|originalmente|primero)\b",
-    r"في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始"
-    r"|第一[个次份任]|最初は|初めは",
+    r"|start(?:ed)? out|zuerst|ursprünglich|anfangs|al principio|originalmente|primero)\b",
+    r"في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始|第一[个次份任]|最初は|初めは",
     re.IGNORECASE,
 )
 PAST_TENSE = WordPattern(
@@ -172,8 +160,7 @@ STATE_QUESTION = WordPattern(
     r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
     r"|newest|ist|bin|wohn[et]|arbeitet?|hei(?:ß|ss)[et]|fahre|derzeit|momentan|aktuell\w*|jetzt|es"
     r"|viv[eo]|trabaj[ao]|tengo|está|actual\w*|ahora)\b",
-    r"现在|目前|如今|最新|[在是叫住用]"
-    r"|[\u0621-\u064a]",
+    r"现在|目前|如今|最新|[在是叫住用]|[\u0621-\u064a]",
     re.IGNORECASE,
 )
 
@@ -262,11 +249,8 @@ KIN = {one: (one,) for one in sorted(frozenset(PEOPLE) - _ROLES)} | {
 """Relatives, friends and pets, each with the words that may mean the same one."""
 SELF = frozenset(["", "me", "user"])
 _CHINESE_PEOPLE = (
-    r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
-    r"|老婆|丈夫|妻子"
-    r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事"
-    r"|室友|邻居|同学"
-    r"|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
+    r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公|老婆|丈夫|妻子"
+    r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事|室友|邻居|同学|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
 )
 _SUBJECT = re.compile(
     rf"(?:\b(?:my|our|meine?|mi|user['’]s)|^the) (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b"
@@ -305,8 +289,7 @@ _SURNAMES = (
     "夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
 )
 _CHINESE_NAME = re.compile(
-    rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]"
-    rf"|小[猫狗时区学孩])"
+    rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]|小[猫狗时区学孩])"
     rf"([小老][^，。我]|[ァ-ヶー]{{2,}}|[^\W\d_a-z]{{1,3}}さん|[A-Z][a-zA-Z]+|[{_SURNAMES}](?:阿姨"
     rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
     r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"

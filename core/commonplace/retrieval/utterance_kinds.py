@@ -30,20 +30,17 @@ _CLAUSES = re.compile(r"[,，;；:：]")
 # A short one that states something of its speaker: "I'm vegan, what can I order?"
 _OF_SPEAKER = re.compile(
     r"^\W*(?!i (?:wonder|see|mean|think|know|guess|suppose|bet|say|ask|hope|forgot|need|want|was"
-    r"|am)\b"
-    r"|i['’]m (?:sorry|wondering|curious|confused|lost|back|here|asking|not sure)\b"
+    r"|am)\b|i['’]m (?:sorry|wondering|curious|confused|lost|back|here|asking|not sure)\b"
     r"|i (?:don|can|do|did|have|haven)\b|i['’](?:d|ll|ve)\b)"
     r"(?:(?:i['’]m|i|we['’]re|we) \w|(?:my|our) \w+ \w)"
-    r"|^\W*(?!我(?:们|家)?(?:想|要|问|请|好奇|不|觉得|知道|猜|看|说|在想|忘|该|能|可以|又|再|回来"
-    r"|有个?(?:问题|疑问|事)))"
+    r"|^\W*(?!我(?:们|家)?(?:想|要|问|请|好奇|不|觉得|知道|猜|看|说|在想|忘|该|能|可以|又|再|回来|有个?(?:问题|疑问|事)))"
     r"我(?:们|家)?\w{2,}",
     re.IGNORECASE,
 )
 _MARK = re.compile(r"[?？؟]\W*$")
 _STOP = re.compile(r"[.。!！…]\W*$")
 _CHINESE_QUESTION = re.compile(
-    r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有"
-    r"|啥|咋"
+    r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有|啥|咋"
 )
 _NOT_ASKING = re.compile(r"没有?什么|不管|无论|任何|谁都|什么都|怎么都")
 _ASKING = re.compile(
@@ -64,8 +61,7 @@ _REQUEST = re.compile(
     r"|find (?:me|us)\b|(?:write|draft|compose|outline|design|think of|give (?:me|us)|list)"
     r" (?:an?|some|the|all|my|our|me|us|\d+|one|two|three|four|five|ten)\b(?! of\b))"
     r"|^\W*(?:请|帮我|给我|麻烦你?|再)*(?:把[^。？！]{0,80})?"
-    r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一"
-    r"|想[一两三几]?[个些条])",
+    r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一|想[一两三几]?[个些条])",
     re.IGNORECASE,
 )
 _TRANSFORM = re.compile(
@@ -87,8 +83,7 @@ _IGNORANCE = re.compile(
     r"|\b(?:can['’]?t|cannot|could(?:n['’]t| not)) (?:find|say|recall|remember|answer|tell you)\b"
     r"|\b(?:never|not) (?:told|mentioned|shared|came up|come up)\b|\bno answer\b"
     r"|\bnothing (?:comes to mind|in my (?:notes|memory)|about (?:that|this|it)|on record)\b"
-    r"|\bno clue\b|\bunsure\b"
-    r"|\b(?:weiß|erinnere mich) (?:ich )?(?:leider |das |es |mich )*nicht\b"
+    r"|\bno clue\b|\bunsure\b|\b(?:weiß|erinnere mich) (?:ich )?(?:leider |das |es |mich )*nicht\b"
     r"|\bkeine (?:ahnung|antwort|information\w*|angaben?|notiz\w*|erinnerung\w*)\b|\bunsicher\b"
     r"|\b(?:finde|weiß) ich (?:leider )?nichts\b|\bnicht erinnern\b|\b(?:nie|noch nicht) (?:erwähnt"
     r"|erzählt|gesagt|gesprochen|genannt)\b|\bmeiner kenntnis\b|\bfehlt mir\b"
@@ -96,19 +91,16 @@ _IGNORANCE = re.compile(
     r"|\bno (?:lo |me |te )*(?:sé|recuerdo|consta|acuerdo|has (?:dicho|contado|mencionado))\b"
     r"|\bno (?:tengo|dispongo de|encuentro|figura) (?:\w+ ){0,3}(?:información|datos?|registros?"
     r"|nada|idea|constancia|apuntado)\b|\bno estoy segur[oa]\b|\bni idea\b|\bdesconozco\b"
-    r"|\bno sabría\b"
-    r"|\bcarezco de\b|\bno (?:guardo|aparece|encuentro)\b|\bnunca (?:hemos|me has)\b"
+    r"|\bno sabría\b|\bcarezco de\b|\bno (?:guardo|aparece|encuentro)\b|\bnunca (?:hemos|me has)\b"
     r"|\bje ne (?:sais|me souviens) pas\b|\baucune (?:idée|information)\b"
     r"|わからない|分からない|お答えでき|見当たり(?:ません|ませんでした|ない)|持ち合わせて(?:い)?ない|聞いた覚えが"
-    r"|記録がございません|教えてもらっていない|思い当たる|存じ上げません"
-    r"|わかりません|分かりません|存じません|覚えていません|知りません|情報(?:が|は)(?:ありません|ない)"
+    r"|記録がございません|教えてもらっていない|思い当たる|存じ上げません|わかりません|分かりません|存じません|覚えていません|知りません|情報(?:が|は)(?:ありません|ない)"
     r"|記録(?:が|は)(?:ありません|ない|見当たりません|残っていません)|聞いていません|伺っていません"
     r"|لا أعرف|لا أعلم|لا أدري|لا أتذكر|لست متأكد|ليس لدي|لا (?:توجد|تتوفر|أملك)(?: لدي)? معلومات"
     r"|ليست? عندي|لم أجد|لا أذكر|لا أملك|لم يمر|غير متوفرة? لدي|لم نتحدث|لا علم لي"
     r"|لم (?:تخبرني|تذكر|يسبق)|ما عندي"
     r"|答不上|找不到|没有?查到|没有这项|不敢乱猜|还没(?:跟我)?(?:说|聊|讲|提)|没有?(?:聊|讲)(?:到|过)"
-    r"|不知道|不清楚|不记得|不太?(?:确定|了解)|没(?:听你)?(?:提|说)过"
-    r"|没有(?:相关|任何|您的|你的)?(?:的)?(?:信息|记录|记忆)"
+    r"|不知道|不清楚|不记得|不太?(?:确定|了解)|没(?:听你)?(?:提|说)过|没有(?:相关|任何|您的|你的)?(?:的)?(?:信息|记录|记忆)"
     r"|还没(?:有)?(?:告诉|提到|说过)",
     re.IGNORECASE,
 )
