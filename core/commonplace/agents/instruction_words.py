@@ -230,8 +230,7 @@ POLITE = re.compile(
     rf"{LEAD}(?:could|can|would|will) you (?:(?:(?:please |kindly )?always|please never) (?:"
     r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in"
     r" (?!(?:a|the|my|this|that|these|those)\b)"
-    r"|(?:give|show|tell|send|remind|ask|warn|address) me\b"
-    r"|call me (?-i:[A-Z]))"
+    r"|(?:give|show|tell|send|remind|ask|warn|address) me\b|call me (?-i:[A-Z]))"
     r"|(?:please )?(?:answer|reply|respond|write|speak|talk|(?:give|show|tell|send|call) me)\b"
     r".*\bfrom now on\W*$)"
     r"|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以|可以|能否|可否|能)"
@@ -374,8 +373,7 @@ FORCE_CHINESE = re.compile(
 POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$")
 NEGATIVE = re.compile(
     rf"\b(?:not|never|stop|no|\w+n['’]t|cannot|(?<!is )(?<!are )enough|drop|skip|lose"
-    r"|leave out|ditch|cut|scrap|get rid of"
-    r"|less|instead of|too much|too many|without)\b"
+    r"|leave out|ditch|cut|scrap|get rid of|less|instead of|too much|too many|without)\b"
     rf"|^{_NEED_NOT}|[不别]|无需|禁止|没必要|去掉|取消",
     re.IGNORECASE,
 )
@@ -521,8 +519,7 @@ _OVER = re.compile(
 _ALLOWED = re.compile(
     r"\b(?:again|fine|okay|ok|alright|all right|welcome|allowed|you (?:can|may)|(?:feel )?free to"
     r"|(?:don['’]t|do not|doesn['’]t|wouldn['’]t|won['’]t|never) (?:mind|hurt|bother)"
-    r"|bring|after all"
-    r"|(?:would|could) (?:actually |really )?help|no problem)\b",
+    r"|bring|after all|(?:would|could) (?:actually |really )?help|no problem)\b",
     re.IGNORECASE,
 )
 # ... or is otherwise now.

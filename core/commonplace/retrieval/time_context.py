@@ -50,8 +50,7 @@ _IDIOM = re.compile(r"\b(?:von heute auf|guten|auf)\s+$|\b(?:media|buena|una|aqu
 
 _NAMED_EASTERN = re.compile(r"(?:叫做?|名叫|名为|认识|認識|黑色|小|第)$")
 _NAME_GOES_ON = re.compile(
-    r"さん|ちゃん|くん|様|君|先生|小姐|姐|哥|妹|嫂|子(?!供)|香|是谁|是誰|叫|喜欢|喜歡|讨厌|住在"
-    r"|的(?:生日|电话|電話|名字)"
+    r"さん|ちゃん|くん|様|君|先生|小姐|姐|哥|妹|嫂|子(?!供)|香|是谁|是誰|叫|喜欢|喜歡|讨厌|住在|的(?:生日|电话|電話|名字)"
 )
 _COMPOUND = re.compile(r"[天花雪兔饼餅病雨堂](?![气氣了费費多])|人形|革命|[一二三两兩\d]+[次回]")
 _AFTER_SHORT_WEEKDAY = re.compile(r"[のにはもとかまだ、。？?夜朝昼午\s]|$")
@@ -174,8 +173,7 @@ _SENTENCE_ENDS = re.compile(r"[.!?。！？\n](?:\s|$)|[。！？]")
 _TOLD_BEFORE = re.compile(
     r"\b(?:was|were|did|had|went|got|took|made|saw|met|came|ate|bought|been|\w{2,}ed|war|waren"
     r"|hatten?|wurden?|ge\w{2,}(?:t|en)|fue|fui|era|estaba|estuve|tuve|hice|fuimos|comí|\w{2,}é"
-    r"|\w{2,}ó|étai\w*|avai\w*|ai \w+|suis allée?|a eu)\b"
-    r"|了|过|過|た(?=[。、\s]|$)|ました|でした",
+    r"|\w{2,}ó|étai\w*|avai\w*|ai \w+|suis allée?|a eu)\b|了|过|過|た(?=[。、\s]|$)|ました|でした",
     re.IGNORECASE,
 )
 _TOLD_AHEAD = re.compile(
