@@ -561,10 +561,10 @@ def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int
     """Find the entities with one of these folded names."""
     clause, values = _owned(scope, "e")
     index = "entity_by_user" if scope.agent_id is None else "entity_by_agent"
-    sql = (
-        f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"
-        " AND e.key IN (SELECT value FROM json_each(?))"
-    )
+    sql = f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"
+    if connection.execute(f"{sql} LIMIT 1", values).fetchone() is None:
+        return set()
+    sql += " AND e.key IN (SELECT value FROM json_each(?))"
     return {id_ for (id_,) in connection.execute(sql, (*values, json.dumps(list(keys))))}
 
 
