@@ -157,7 +157,7 @@ def test_a_folder_of_a_former_pre_release_is_read(tmp_path: Path) -> None:
     with Memory.open(str(folder), embedder=HashEmbedder()) as memory:
         [record_id] = memory.add("Alice rows", ALICE).ids
     connection = sqlite3.connect(folder / "memory.db")
-    for name in ("source_comes", "source_moves", "source_goes"):
+    for name in ("source_moves", "source_goes"):
         connection.execute(f"DROP TRIGGER {name}")
     connection.execute("DROP TABLE source")
     for name in ("sources", "retracted"):

@@ -8,6 +8,7 @@ single sync. Writers of other processes are waited for. An engine holds the conn
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeVar
@@ -600,13 +602,19 @@ def insert_many(
         rest: of the statement.
     """
     if rows:
-        by_column = zip(columns, zip(*rows, strict=True), strict=True)
-        names, values = zip(
-            *((name, held) for name, held in by_column if held.count(None) < len(rows)), strict=True
-        )
-        marks = ", ".join("?" * len(names))
-        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks}){rest}"
-        connection.executemany(sql, zip(*values, strict=True))
+        by_column = enumerate(zip(*rows, strict=True))
+        used = [place for place, held in by_column if held.count(None) < len(rows)]
+        names, marks = ", ".join([columns[place] for place in used]), ", ".join("?" * len(used))
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks}){rest}"
+        connection.executemany(sql, map(itemgetter(*used), rows))
+
+
+def one_of(column: str, ids: Sequence[str]) -> tuple[str, str]:
+    """Build the condition that a column has one of some ids, with its parameter."""
+    if len(ids) == 1 and ids[0].isascii():  # a table of JSON takes longer than the row
+        return f"{column} = ?", ids[0]
+    # A lone surrogate is in no id, and ASCII is what JSON makes of one.
+    return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
 
 
 def _set_mark(connection: Connection, key: str) -> None:

@@ -26,7 +26,7 @@ from ..shared import rows
 from ..shared.rows import Tokens, pack_passages, to_tokens, to_vector, unpack_passages
 from ..shared.token_vectors import asked_tokens, best_of_each, best_passages, to_late
 from . import namespaces, record_changes
-from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many
+from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many, one_of
 from .filters import compile_filter
 from .point_cache import Floats, Numbers, PointCache, Reading, Scores, Wanted
 
@@ -302,8 +302,9 @@ class SqliteIndex:
 
     def _stored(self, connection: Connection, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Read version and partition of the points of these records."""
-        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({_IDS})"
-        found = connection.execute(sql, (json.dumps(list(ids)),))
+        condition, asked = one_of("record", list(ids))
+        sql = f"SELECT record, version, partition FROM {self._table} WHERE {condition}"
+        found = connection.execute(sql, (asked,))
         return {record: (version, partition) for record, version, partition in found}
 
     def _put_records(self, connection: Connection, written: Sequence[Record]) -> None:
@@ -630,10 +631,10 @@ def _to_row(
 ) -> _PointRow:
     """Convert a point; `vectors` are those of its passages, checked."""
     record, terms = point.record, point.terms
-    tokens = [
-        to_tokens(one, token_dimensions).tobytes() if token_dimensions else b""
-        for one in (point.tokens, *(one.tokens for one in point.following))
-    ]
+    tokens = [b""] * len(vectors)
+    if token_dimensions:
+        given = (point.tokens, *(one.tokens for one in point.following))
+        tokens = [to_tokens(one, token_dimensions).tobytes() for one in given]
     columns = (
         record.id,
         *_amended(record, change),

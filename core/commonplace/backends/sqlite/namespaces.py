@@ -77,11 +77,11 @@ def insert(connection: Connection, records: Mapping[int, Record]) -> None:
     """Write the rows of live records that have none, given by the number of their row."""
     values: list[tuple[Any, ...]] = []
     for seq, record in records.items():
-        scope, at, until = record.scope, record.created_at, record.expires_at
-        times = rows.to_micros(at), rows.to_micros(until)
-        of_record = (times[0], record.id, seq, scope.agent_id, scope.session_id, times[1])
+        scope, until = record.scope, rows.to_micros(record.expires_at)
+        partition, at = scope.partition, rows.to_micros(record.created_at)
+        ids = record.id, seq, scope.agent_id, scope.session_id
         paths = _paths(record.namespace)
-        values += [(scope.partition, path, *of_record, own) for path, own in paths]
+        values += [(partition, path, at, *ids, until, own) for path, own in paths]
     connection.executemany(_INSERT_NEW, values)
 
 

@@ -1,6 +1,5 @@
 """Records and their sessions in SQLite: the rules of a change, fences, repetition, history."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from ...types import Change, Event, Excerpt, Record, Scope, now
 from ..shared import rows
 from ..shared.rows import RecordColumns, SessionColumns
 from . import assertions, namespaces
-from .connection import create_tables, insert_many
+from .connection import create_tables, insert_many, one_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
@@ -33,16 +32,15 @@ CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, c
 CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id)
   WHERE session_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
+CREATE TABLE IF NOT EXISTS source (
+  turn TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (turn, record)
+) STRICT, WITHOUT ROWID;
 """
 # Columns that a former pre-release did not make.
 _ADDED = ("sources", "retracted")
-# The sources of records by turn, kept by triggers.
-_SOURCES = (
-    "CREATE TABLE IF NOT EXISTS source (turn TEXT NOT NULL, record TEXT NOT NULL,"
-    " PRIMARY KEY (turn, record)) STRICT, WITHOUT ROWID",
-    """CREATE TRIGGER IF NOT EXISTS source_comes AFTER INSERT ON record
-    WHEN NEW.sources IS NOT NULL BEGIN
-      INSERT OR IGNORE INTO source SELECT value, NEW.id FROM json_each(NEW.sources); END""",
+# Who inserts a record adds its sources by turn, as a trigger would run for every record.
+_TRIGGERS = (
+    "DROP TRIGGER IF EXISTS source_comes",  # of a former pre-release
     """CREATE TRIGGER IF NOT EXISTS source_moves AFTER UPDATE OF sources ON record
     WHEN NEW.sources IS NOT OLD.sources BEGIN
       DELETE FROM source WHERE record = OLD.id
@@ -54,6 +52,8 @@ _SOURCES = (
       DELETE FROM source WHERE record = OLD.id
         AND turn IN (SELECT value FROM json_each(OLD.sources)); END""",
 )
+FILL_SOURCES = "INSERT OR IGNORE INTO source SELECT value, r.id FROM record r, json_each(sources)"
+_SOURCE = "INSERT OR IGNORE INTO source VALUES (?, ?)"
 COLUMNS = ", ".join(RecordColumns._fields)
 _MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
 _INSERTED = ("seq", *RecordColumns._fields, "tags")
@@ -62,13 +62,11 @@ _PUT = (
     + ", ".join(f"{column} = excluded.{column}" for column in (*RecordColumns._fields[1:], "tags"))
 )
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
-_GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
 _EXCERPTS = (
     "SELECT id, user_id, agent_id, session_id, namespace, text, kind, metadata, created_at,"
     " updated_at, expires_at FROM record"
     " WHERE live AND (expires_at IS NULL OR expires_at > ?) AND "
 )
-_MANY = 8  # changes from which it is quicker to write the new records together
 _PUT_VERSION = "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, conflicts = '[]',"
@@ -94,7 +92,7 @@ def create(connection: Connection) -> None:
     for column in _ADDED:
         if column not in known:
             connection.execute(f"ALTER TABLE record ADD COLUMN {column} TEXT")
-    for statement in _SOURCES:
+    for statement in _TRIGGERS:
         connection.execute(statement)
 
 
@@ -109,20 +107,15 @@ def read(connection: Connection, record_id: object) -> RecordColumns | None:
 
 def read_many(connection: Connection, ids: Sequence[str]) -> list[RecordColumns]:
     """Read the rows of records or tombstones, in the order of the ids, leaving out others."""
-    if len(ids) == 1:
-        row = read(connection, ids[0])
-        return [] if row is None else [row]
-    # A lone surrogate is in no id, and ASCII is what JSON makes of one.
-    rows_ = map(RecordColumns._make, connection.execute(_GET_MANY, (json.dumps(list(ids)),)))
-    by_id = {row.id: row for row in rows_}
+    condition, asked = one_of("id", ids)
+    found = connection.execute(f"SELECT {COLUMNS} FROM record WHERE {condition}", (asked,))
+    by_id = {row.id: row for row in map(RecordColumns._make, found)}
     return [by_id[id_] for id_ in ids if id_ in by_id]
 
 
 def read_excerpts(connection: Connection, ids: Sequence[str], at: datetime) -> list[Excerpt]:
     """Read of live records that have not expired what `Excerpt` holds, in the order of the ids."""
-    condition, asked = "id = ?", ids[0]
-    if len(ids) > 1 or not asked.isascii():  # JSON makes ASCII of a surrogate, which is in no id
-        condition, asked = "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
+    condition, asked = one_of("id", ids)
     found = connection.execute(_EXCERPTS + condition, (rows.to_micros(at), asked))
     if len(ids) == 1:
         return [rows.to_excerpt(row) for row in found.fetchall()]
@@ -143,6 +136,7 @@ def write(connection: Connection, record: Record, *, live: bool = True) -> Recor
     """Write the row of a record or a tombstone, in place of an earlier one; return it."""
     row = rows.to_row(record, live=live)
     connection.execute(_PUT, (*row, rows.tags_of(record.metadata) if live else None))
+    connection.executemany(_SOURCE, [(turn, record.id) for turn in record.sources])
     return row
 
 
@@ -162,8 +156,7 @@ def put(
 
 def apply(connection: Connection, changes: Sequence[Put | Remove]) -> list[Outcome]:
     """Apply changes in order; one outcome each."""
-    new = _new_facts(connection, changes) if len(changes) >= _MANY else []
-    added = _insert(connection, new) if new else {}
+    added = _insert(connection, new) if (new := _new_facts(connection, changes)) else {}
     return [added.get(_id_of(change)) or _apply(connection, change) for change in changes]
 
 
@@ -181,8 +174,6 @@ def _new_facts(connection: Connection, changes: Sequence[Put | Remove]) -> list[
     Nothing is stored of them, no other change is of them, and they neither state relations nor take
     a position in a session.
     """
-    number = Counter(map(_id_of, changes))
-    stored = {row.id for row in read_many(connection, list(number))}
     puts = [
         one
         for one in changes
@@ -190,9 +181,14 @@ def _new_facts(connection: Connection, changes: Sequence[Put | Remove]) -> list[
         and (one.upsert or not one.replace)
         and not (one.relations or one.in_session or one.restores)
         and one.record.position is None
-        and one.record.id not in stored
-        and number[one.record.id] == 1
     ]
+    if not puts:
+        return []
+    number = Counter(map(_id_of, changes))
+    condition, asked = one_of("id", [one.record.id for one in puts])
+    stored = connection.execute(f"SELECT id FROM record WHERE {condition}", (asked,))
+    number.update(id_ for (id_,) in stored)
+    puts = [one for one in puts if number[one.record.id] == 1]
     fences = {scope: _fence(connection, scope) for scope in {one.record.scope for one in puts}}
     return [one.record for one in puts if one.record.version > fences[one.record.scope]]
 
@@ -211,8 +207,10 @@ def _insert(connection: Connection, records: Sequence[Record]) -> dict[str, Outc
         versions.append((row.id, row.version, "ADD", row.text, None, row.metadata, row.updated_at))
         outcomes[record.id] = Outcome(change=added, record=record)
     insert_many(connection, "record", _INSERTED, table)
+    connection.executemany(_SOURCE, [(turn, one.id) for one in records for turn in one.sources])
     connection.executemany(_PUT_VERSION, versions)
-    namespaces.insert(connection, numbered)
+    if placed := {seq: record for seq, record in numbered.items() if record.namespace}:
+        namespaces.insert(connection, placed)
     return outcomes
 
 

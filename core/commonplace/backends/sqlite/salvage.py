@@ -24,7 +24,7 @@ import numpy as np
 from ...errors import CannotMoveError, SchemaMismatchError
 from ...types import ORIGINS, Kind
 from ..shared import rows
-from . import index, namespaces
+from . import index, namespaces, record_changes
 from .checkpoints import SqliteCheckpoints
 from .connection import SCHEMA, SqliteConnection
 from .graph import SqliteGraph
@@ -38,7 +38,7 @@ _PROGRESS_ROWS = 1_000
 _PROBES = 5_000  # parts of a table that are looked at for rows between unreadable pages
 _DEFAULT_PAGE = 4096  # bytes, as the engine makes its files
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
-_DERIVED = {"tally", "source", "namespace"}  # triggers fill the first two, and records the third
+_DERIVED = {"tally", "source", "namespace"}  # a trigger fills the first, and records the others
 # What is dropped where something was lost, in this order: rows of a table whose column is not among
 # these. Nothing could erase them, or they would belong to whatever is given the lost id next.
 _RECORDS, _RELATIONS, _ENTITIES, _THREADS = (
@@ -117,7 +117,7 @@ def salvage(source: Path, target: Path, progress: Progress | None = None) -> lis
             with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as new:
                 found = _copy_all(damaged, new, lengths, progress)
                 new.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # Unicode: of a damaged schema
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
             raise OSError(f"{target}: {error}") from error
         raise CannotMoveError(
@@ -234,6 +234,7 @@ def _copy_all(
     for points in lengths:
         new.execute(_COUNT_CHANGES.format(point=points))
     namespaces.rebuild(new)
+    new.execute(record_changes.FILL_SOURCES)
     new.execute("COMMIT")
     for name, number in dropped.items():
         copied = found[name]
