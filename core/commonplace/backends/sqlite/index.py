@@ -367,6 +367,8 @@ class _HitCollector:
 
     def take(self, order: Iterator[int], limit: int) -> None:
         """Take the first `limit` candidates of an order that match."""
+        if len(self._taken) == len(self._candidates.rows):
+            return  # none is left
         missing, size = limit, limit
         order = self._narrowed(order)
         while part := list(islice(order, size)):
