@@ -134,7 +134,7 @@ def rank(
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
     logits = np.minimum(np.maximum(np.round(slope * sums + offset, 9), -_MOST), _MOST)
     scores = (1 / (1 + np.exp(-logits))).tolist()
-    records = [hit.record for hit in every]
+    records = found.records
     ids = [one.id for one in records]
     ordered = [i for _, _, i in sorted(zip((-logits).tolist(), ids, range(len(ids)), strict=True))]
     matches = []

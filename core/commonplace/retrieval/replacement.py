@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ _WORDS = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|['’@.+-])*[^\W{CJK}]")
 # -- statements ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # frozen, one of these takes three times as long to make
 class Statement:
     """A text that somebody said or that is known as a fact.
 
@@ -297,7 +298,8 @@ def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
 
 def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
     """Compute the features: a row for each pair, a column for each of `PAIR_FEATURES`."""
-    return np.array(list(map(_features, pairs)), float).reshape(len(pairs), len(PAIR_FEATURES))
+    numbers = chain.from_iterable(map(_features, pairs))
+    return np.fromiter(numbers, float).reshape(len(pairs), len(PAIR_FEATURES))
 
 
 def pairs(

@@ -181,8 +181,7 @@ _DAY_FIRST = re.compile(
 _DAY_OF_MONTH = re.compile(
     r"\b(?:on\sthe\s|am\s|el\s(?:d[ií]a\s)?|le\s)(?P<west>3[01]|[12]\d|[1-9])"
     r"(?:st|nd|rd|th|er)?(?=\s?(?:$|[?!,;]|\.(?:$|[\s?])))"
-    r"|(?<![\d第月年/.-])(?P<east>3[01]|[12]\d|[1-9])[号號日]"
-    r"(?=$|[我你他她咱那早晚上下に、はの，？?。])",
+    r"|(?<![\d第月年/.-])(?P<east>3[01]|[12]\d|[1-9])[号號日](?=$|[我你他她咱那早晚上下に、はの，？?。])",
     re.IGNORECASE,
 )
 
@@ -196,7 +195,7 @@ def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
                 if day <= today:
                     yield one.span("west" if one["west"] else "east"), _days(day)
                     break
-    for pattern in (_ISO, _DOTTED, _SLASHED):
+    for pattern in (_ISO, _DOTTED, _SLASHED) if _YEAR.search(text) else ():
         for one in islice(pattern.finditer(text), _MOST):
             parts = one.groupdict()
             if "first" in parts:
