@@ -30,7 +30,7 @@ OWN = {
     "import_sources",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
     "scope_ids",
-    "strands": "plugin extraction mem0_memory multiagent byte_storage",
+    "strands": "plugin extraction mem0_memory multiagent_turns byte_storage",
 }
 
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
@@ -135,7 +135,7 @@ def test_the_call_stack_is_read_in_one_module() -> None:
         if any(name in path.read_text("utf-8") for name in names)
     }
 
-    assert readers == {"core/commonplace/agents/call_stack.py"}
+    assert readers == {"core/commonplace/agents/caller_detection.py"}
 
 
 def test_each_release_that_a_rule_of_the_call_stack_names_is_tested() -> None:

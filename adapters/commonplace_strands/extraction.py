@@ -25,7 +25,7 @@ from commonplace import Scope, WrongTypeError
 from commonplace.agents import LazyMemory, check_choice, check_mapping
 
 from .convert import blocks_of
-from .multiagent import caller_of
+from .multiagent_turns import caller_of
 from .turn_owner import is_agents, mark_as_agents, read_tag
 
 DEFAULT_INTERVAL = 5  # turns, as the manager's own

@@ -53,7 +53,7 @@ from .convert import (
     text_of,
 )
 from .extraction import is_extracted
-from .multiagent import Caller, caller_of, run_of
+from .multiagent_turns import Caller, caller_of, run_of
 from .tools import ExtraTool, MemoryTools
 from .turn import (
     MODEL_CALL,

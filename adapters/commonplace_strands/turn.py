@@ -22,7 +22,7 @@ from commonplace.agents import LazyMemory, ShownRecords, to_messages
 from .convert import answer_of, text_of, tool_results
 
 if TYPE_CHECKING:
-    from .multiagent import MultiAgentRun
+    from .multiagent_turns import MultiAgentRun
 
 MODEL_CALL = "model call"
 ASKER_KEY = "commonplace.asked"

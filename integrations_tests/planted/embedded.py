@@ -159,7 +159,7 @@ FAULTS = (
     Fault(
         name="fence-dropped",
         what="A write that was accepted before an erasure comes back after it",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if not is_wanted or is_erased(connection, fence_scope, record.version):",
         new="if not is_wanted:",
         tests=(_GRAPH, "-k", "erasure"),
@@ -167,7 +167,7 @@ FAULTS = (
     Fault(
         name="fence-lowered",
         what="An older erasure lowers the fence of a later one",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="max(version, excluded.version)",
         new="excluded.version",
         tests=(_GRAPH, "-k", "erasure or fence or erased or refused"),
@@ -175,7 +175,7 @@ FAULTS = (
     Fault(
         name="no-tombstone",
         what="A deletion leaves no tombstone, so that an older write brings the record back",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="connection.execute(_DELETE, (retracted, change.version, at, change.id))",
         new='connection.execute("DELETE FROM record WHERE id = ?", (change.id,))',
         tests=(_GRAPH, "-k", "resurrect or delete"),
@@ -183,7 +183,7 @@ FAULTS = (
     Fault(
         name="text-in-tombstone",
         what="A tombstone keeps the text of its record",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="UPDATE record SET live = 0, text = '', metadata",
         new="UPDATE record SET live = 0, metadata",
         tests=(_GRAPH, "-k", "leaves_no_text"),
@@ -191,7 +191,7 @@ FAULTS = (
     Fault(
         name="late-delete",
         what="A deletion that is older than what is stored takes effect",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if row.version >= change.version or (change.spare_pinned and stored.pinned):",
         new="if change.spare_pinned and stored.pinned:",
         tests=(_GRAPH, "-k", "older"),
@@ -199,7 +199,7 @@ FAULTS = (
     Fault(
         name="pinned-pruned",
         what="A deletion that spares what is pinned takes it",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if row.version >= change.version or (change.spare_pinned and stored.pinned):",
         new="if row.version >= change.version:",
         tests=(_GRAPH, "-k", "spares_what_is_pinned"),
@@ -207,7 +207,7 @@ FAULTS = (
     Fault(
         name="late-update",
         what="A change that is older than what is stored takes effect",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if row is not None and row.version >= record.version:",
         new="if row is not None and row.version == record.version:",
         tests=(_GRAPH, "-k", "older or late"),
@@ -215,7 +215,7 @@ FAULTS = (
     Fault(
         name="foreign-record-written",
         what="A write to the id of another owner's record changes it",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if row is not None and not record.scope.covers(rows.scope_of(row)):",
         new="if row is None and record.version < 0:",
         tests=(_GRAPH, "-k", "another_owner"),
@@ -223,7 +223,7 @@ FAULTS = (
     Fault(
         name="foreign-record-deleted",
         what="A deletion from a scope that does not cover the record takes it",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="if row is None or not change.scope.covers(rows.scope_of(row)):",
         new="if row is None:",
         tests=(_GRAPH, "-k", "does_not_cover"),
@@ -231,7 +231,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-history",
         what="An erasure leaves the earlier texts of records",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old='f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})"',
         new='f"DELETE FROM version WHERE version > ? AND record IN (SELECT id FROM {source})"',
         tests=(_GRAPH, "-k", "erasure"),
@@ -239,7 +239,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-accesses",
         what="An erasure leaves the times of access",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old='f"DELETE FROM recall WHERE record IN ({erased})", (*values, version)',
         new='f"DELETE FROM recall WHERE record IN ({erased}) AND 0", (*values, version)',
         tests=(_GRAPH, "-k", "do_not_come_back"),
@@ -288,7 +288,7 @@ FAULTS = (
     Fault(
         name="restored-without-relations",
         what="A restored record does not state what it stated",
-        file=f"{SQLITE}/record_changes.py",
+        file=f"{SQLITE}/record_tables.py",
         old="relations=rows.from_retracted(row.retracted)",
         new="relations=()",
         tests=(_GRAPH, "-k", "restored"),
@@ -487,7 +487,7 @@ FAULTS = (
         name="copy-skips-fences",
         what="What was erased in the source can be written into the copy",
         file=f"{SQLITE}/graph_snapshot.py",
-        old="                record_changes.fence(connection, key, version)\n",
+        old="                record_tables.fence(connection, key, version)\n",
         new="                pass\n",
         tests=(f"{_TESTS}/cli/test_commands.py", "-k", "forgotten"),
     ),

@@ -34,7 +34,7 @@ from .adapter_arguments import (
     given_once,
 )
 from .agent_memory import AgentMemory
-from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
+from .caller_detection import StackFrame, StackRule, UnknownCallerError, read_stack
 from .framework_values import (
     clean,
     field_of,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from .time_context import is_ahead, is_counted, is_time
+from .time_disambiguation import is_ahead, is_counted, is_time
 from .time_words import (
     ARABIC,
     EASTERN,

@@ -13,7 +13,7 @@ from strands.session import FileSessionManager
 from commonplace import Policy, Scope
 from commonplace.agents import WarnOnce
 from commonplace.agents.note import FOOTER
-from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin, multiagent, store
+from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin, multiagent_turns, store
 
 ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
@@ -400,8 +400,10 @@ class TestAnotherFramework:
     def test_nothing_is_taken_for_a_users_words(
         self, plugin, make, told, monkeypatch, caplog, changed
     ):
-        monkeypatch.setattr(multiagent, "_CALLERS", replace(multiagent._CALLERS, **changed))
-        monkeypatch.setattr(multiagent, "_warn", WarnOnce("commonplace_strands"))
+        monkeypatch.setattr(
+            multiagent_turns, "_CALLERS", replace(multiagent_turns._CALLERS, **changed)
+        )
+        monkeypatch.setattr(multiagent_turns, "_warn", WarnOnce("commonplace_strands"))
         agent = make(plugin)
         for text in ("Hello.", "Hello again."):
             agent(text, **of("alice"))

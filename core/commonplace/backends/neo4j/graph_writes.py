@@ -11,7 +11,7 @@ from typing import Any
 from ...ports.stores import Outcome, Put, Remove
 from ...types import Record, Scope
 from ..shared import rows
-from ..sqlite import assertions, record_changes
+from ..sqlite import assertions, record_tables
 from . import overlay, queries
 from .driver import RunQuery
 from .overlay import Overlay
@@ -53,7 +53,7 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
         if asserting or asserted["relations"]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
             overlay.load_assertions(copy, assertions)
-        outcomes = record_changes.apply(copy.connection, changes)
+        outcomes = record_tables.apply(copy.connection, changes)
         _save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
+from ..shared.late_interaction import asked_tokens
 from ..shared.rows import to_table
-from ..shared.token_vectors import asked_tokens
 from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection

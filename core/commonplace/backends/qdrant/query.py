@@ -13,8 +13,8 @@ import numpy as np
 from ...filters import FIELDS, TIMES, Filter, Predicate, Where, Within, metadata_key
 from ...ports.stores import Hit, Query
 from ...types import Record, Scope
+from ..shared.late_interaction import best_of_each
 from ..shared.rows import Tokens, tag_key
-from ..shared.token_vectors import best_of_each
 from .client import models as m
 from .payload import MOST_NUMBER, encode, focus, read_row, read_tokens, tags_of
 

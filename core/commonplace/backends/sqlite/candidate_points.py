@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ports.stores import Terms
+from ..shared.late_interaction import best_cosines
 from ..shared.rows import Tokens
-from ..shared.token_vectors import best_cosines
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]

@@ -39,7 +39,7 @@ from ..shared.graph_expansion import (
     pairs_of,
     spellable,
 )
-from . import assertions, graph_snapshot, namespaces, record_changes
+from . import assertions, graph_snapshot, namespaces, record_tables
 from .connection import (
     ConnectionHandle,
     SqliteConnection,
@@ -50,7 +50,7 @@ from .connection import (
 from .filters import Condition, compile_filter
 
 SCHEMA = (
-    record_changes.SCHEMA
+    record_tables.SCHEMA
     + """
 CREATE TABLE IF NOT EXISTS recall (
   record TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
@@ -112,21 +112,21 @@ class SqliteGraph:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self._handle.write(lambda c: record_changes.apply(c, changes))
+        return self._handle.write(lambda c: record_tables.apply(c, changes))
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._handle.read(begin=len(ids) > 1) as connection:
-            found = record_changes.read_many(connection, ids)
+            found = record_tables.read_many(connection, ids)
             live = (rows.to_record(row) for row in found if row.live)
             return list(rows.visible(scope, live, include_expired=include_expired))
 
     def excerpts(self, scope: Scope, ids: Sequence[str]) -> list[Excerpt]:
         """Read of live records what `Excerpt` holds, otherwise as `get`."""
         with self._handle.read(begin=len(ids) > 1) as connection:
-            found = record_changes.read_excerpts(connection, ids, now())
+            found = record_tables.read_excerpts(connection, ids, now())
         return [one for one in found if scope.covers(one.scope)]
 
     def page(
@@ -165,20 +165,20 @@ class SqliteGraph:
         """Read the last turns that hold, in the order in which they were stored."""
         rows.check_page(limit)
         with self._handle.read() as connection:
-            return record_changes.session_turns(connection, scope, limit, before)
+            return record_tables.session_turns(connection, scope, limit, before)
 
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
         rows.check_page(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
         with self._handle.read() as connection:
-            found = record_changes.session_page(connection, scope, limit, after)
+            found = record_tables.session_page(connection, scope, limit, after)
         return rows.to_session_page(found, limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
         with self._handle.read() as connection:
-            row = record_changes.read(connection, record_id)
+            row = record_tables.read(connection, record_id)
             if row is None or not scope.covers(rows.scope_of(row)):
                 return []
             return graph_snapshot.versions(connection, record_id)
@@ -186,15 +186,15 @@ class SqliteGraph:
     def deleted(self, scope: Scope, record_id: str) -> Record | None:
         """Read a deleted record as it was last live; None if none with this id is deleted."""
         with self._handle.read() as connection:
-            row = record_changes.read(connection, record_id)
+            row = record_tables.read(connection, record_id)
             if row is not None and scope.covers(rows.scope_of(row)):
-                return record_changes.read_deleted(connection, row)
+                return record_tables.read_deleted(connection, row)
         return None
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
         with self._handle.read() as connection:
-            row = record_changes.read(connection, record_id)
+            row = record_tables.read(connection, record_id)
             return None if row is None else rows.scope_of(row)
 
     def list_scopes(self) -> list[Scope]:
@@ -280,7 +280,7 @@ class SqliteGraph:
 
         def write(connection: Connection) -> None:
             for id_ in ids:
-                row = record_changes.read(connection, id_)
+                row = record_tables.read(connection, id_)
                 if row and row.live and scope.covers(rows.scope_of(row)):
                     connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (id_, moment))
                     connection.execute(_KEEP_LAST_20, (id_, id_))
@@ -303,7 +303,7 @@ class SqliteGraph:
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
-        erased = self._handle.write(lambda c: record_changes.erase(c, scope, version))
+        erased = self._handle.write(lambda c: record_tables.erase(c, scope, version))
         if any(erased.removed.values()):
             self._handle.truncate_log()
         return erased
@@ -380,9 +380,9 @@ class SqliteGraph:
 
 
 def _create(connection: Connection) -> None:
-    record_changes.create(connection)
+    record_tables.create(connection)
     create_tables(connection, SCHEMA)
-    record_changes.create_sessions(connection)
+    record_tables.create_sessions(connection)
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

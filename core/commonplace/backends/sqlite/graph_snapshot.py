@@ -14,7 +14,7 @@ from ...ports.snapshot_rows import (
 )
 from ...types import Entity, Relation, Scope, Version
 from ..shared import rows
-from . import assertions, record_changes
+from . import assertions, record_tables
 
 _USERS = "SELECT DISTINCT user_id FROM record UNION SELECT DISTINCT user_id FROM session"
 _SESSIONS = (
@@ -32,7 +32,7 @@ _RELATIONS = (
     f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
 _RECORDS = (
-    f"SELECT {record_changes.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
+    f"SELECT {record_tables.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
     " ORDER BY live, created_at, id"
 )
 _VERSIONS = f"SELECT {', '.join(rows.VERSION)} FROM version WHERE record = ? ORDER BY version"
@@ -105,11 +105,11 @@ def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
     for row in snapshot:
         match row:
             case FenceRow(key=key, version=version):
-                record_changes.fence(connection, key, version)
+                record_tables.fence(connection, key, version)
             case SessionRow(scope=scope):
                 ids = (scope.key, scope.user_id, scope.agent_id, scope.session_id)
                 moments = (rows.to_micros(row.first_at), rows.to_micros(row.last_at))
-                sql = record_changes.PUT_SESSION.format("max(next, excluded.next)")
+                sql = record_tables.PUT_SESSION.format("max(next, excluded.next)")
                 connection.execute(sql, (*ids, row.next, *moments))
             case EntityRow(entity=entity):
                 assertions.put_entity(connection, row.owner, entity.name, entity.type)
@@ -137,15 +137,15 @@ def _load_relation(connection: Connection, owner: Scope, relation: Relation) -> 
 
 def _load_record(connection: Connection, row: RecordRow) -> None:
     record = row.record
-    held = record_changes.read(connection, record.id)
+    held = record_tables.read(connection, record.id)
     if held and record.scope != rows.scope_of(held):
         return
     if held and (held.version, held.times_told) > (record.version, record.times_told):
         return
-    if record_changes.is_erased(connection, record.scope, record.version):
+    if record_tables.is_erased(connection, record.scope, record.version):
         return
     before = rows.to_record(held) if held and held.live else None
-    record_changes.put(connection, before, record, live=row.live)
+    record_tables.put(connection, before, record, live=row.live)
     if not row.live:
         sql = "UPDATE record SET retracted = ? WHERE id = ?"
         connection.execute(sql, (rows.to_retracted(row.states), record.id))

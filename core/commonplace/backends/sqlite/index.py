@@ -23,9 +23,9 @@ from ...ports.engines import check_meta, has_tokens
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
+from ..shared.late_interaction import asked_tokens, best_of_each, best_passages, to_late
 from ..shared.rows import Tokens, pack_passages, to_tokens, to_vector, unpack_passages
-from ..shared.token_vectors import asked_tokens, best_of_each, best_passages, to_late
-from . import namespaces, record_changes
+from . import namespaces, record_tables
 from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many, one_of
 from .filters import compile_filter
 from .point_cache import Floats, Numbers, PointCache, Reading, Scores, Wanted
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS {point}_change (
 """
 _MOST_READ = 1024  # records at once
 _IDS = "SELECT value FROM json_each(?)"
-_READ = f"SELECT {record_changes.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
+_READ = f"SELECT {record_tables.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
 _CACHE_BYTES = 256 * 2**20
 _PAGE = 1000
 _MOST_DIMENSIONS = 2**20
@@ -310,7 +310,7 @@ class SqliteIndex:
     def _put_records(self, connection: Connection, written: Sequence[Record]) -> None:
         if self._keeps_records:
             for record in written:
-                record_changes.write(connection, record)
+                record_tables.write(connection, record)
 
     def _remove(
         self, source: str, given: Sequence[Any], scope: Scope | None, version: int | None
@@ -611,7 +611,7 @@ def _create(
         made = stored[1]
         check_meta(made, wanted)
     if keeps_records:
-        record_changes.create(connection)
+        record_tables.create(connection)
     return made
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from ...errors import CannotMoveError, SchemaMismatchError
 from ...types import ORIGINS, Kind
 from ..shared import rows
-from . import index, namespaces, record_changes
+from . import index, namespaces, record_tables
 from .checkpoints import SqliteCheckpoints
 from .connection import SCHEMA, SqliteConnection
 from .graph import SqliteGraph
@@ -234,7 +234,7 @@ def _copy_all(
     for points in lengths:
         new.execute(_COUNT_CHANGES.format(point=points))
     namespaces.rebuild(new)
-    new.execute(record_changes.FILL_SOURCES)
+    new.execute(record_tables.FILL_SOURCES)
     new.execute("COMMIT")
     for name, number in dropped.items():
         copied = found[name]
