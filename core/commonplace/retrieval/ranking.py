@@ -33,6 +33,7 @@ from .features import (
 )
 
 _MOST = 30.0  # of a logit; beyond it nothing changes
+_LEAST = 1e-12  # of a part; less is what rounding leaves, in one order of candidates or another
 _EXPANDED = 12  # candidates whose neighbours are read
 
 
@@ -142,7 +143,7 @@ def rank(
         if scores[best] < threshold:
             break
         each = zip(FEATURES, (slope * parts[best]).tolist(), strict=True)
-        details = {name: part for name, part in each if part}
+        details = {name: part for name, part in each if abs(part) > _LEAST}
         details["offset"] = offset
         # One of the day that is asked for stands for later ones.
         shown = best if found.dated[best] > found.dated[standing] else standing
