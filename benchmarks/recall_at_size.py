@@ -92,41 +92,23 @@ class Run:
         return sum(one.size for one in self.told)
 
 
-class Vectors:
-    """The cached models of one size: of what is told, and of what is asked."""
-
-    def __init__(self, embedder: str, folder: Path) -> None:
-        self.embedder = embedder
-        self.documents, self.questions = (
-            scoring.cached(scoring.embedder(embedder)) for _ in range(2)
-        )
-        self.folders = (folder / "documents", folder / "questions")
-
-    def prepare(self, told: Sequence[Conversation]) -> None:
-        """Embed everything that is not in the folders, and write it there."""
-        documents = {
-            one.text for each in told for session in each.sessions for one in session.contents
-        }
-        questions = {one.text for each in told for one in each.questions}
-        for model, folder, texts in zip(
-            (self.documents, self.questions), self.folders, (documents, questions), strict=True
-        ):
-            folder.mkdir(parents=True, exist_ok=True)
-            model.load(folder)
-            purpose = "document" if model is self.documents else "query"
-            ordered = sorted(texts, key=len)
-            for start in track(range(0, len(texts), BATCH), "embedding", transient=True):
-                batch = ordered[start : start + BATCH]
-                scoring.vectors(model, batch, purpose)  # type: ignore[arg-type]
-            model.save(folder)
+def prepared(model: scoring.Cached, told: Sequence[Conversation], folder: Path) -> None:
+    """Embed everything that is told and not in the folder, and write it there."""
+    texts = {one.text for each in told for session in each.sessions for one in session.contents}
+    folder.mkdir(parents=True, exist_ok=True)
+    model.load(folder)
+    ordered = sorted(texts, key=len)
+    for start in track(range(0, len(texts), BATCH), "embedding", transient=True):
+        scoring.vectors(model, ordered[start : start + BATCH], "document")
+    model.save(folder)
 
 
-def measured(told: Sequence[Conversation], vectors: Vectors) -> Run:
+def measured(told: Sequence[Conversation], model: scoring.Cached, embedder: str) -> Run:
     """Tell a new memory these conversations, and ask their questions."""
     sessions = [session for one in told for session in one.sessions]
     questions = [asked for one in told for asked in one.questions]
     with tempfile.TemporaryDirectory() as folder:
-        with Memory.open(folder, embedder=vectors.documents) as memory:
+        with Memory.open(folder, embedder=model) as memory:
             start = time.process_time()
             evidence.ingest(memory, sessions)
             memory.flush(FLUSH)
@@ -134,12 +116,11 @@ def measured(told: Sequence[Conversation], vectors: Vectors) -> Run:
         disk = sum(one.stat().st_blocks * 512 for one in Path(folder).rglob("*") if one.is_file())
         apart = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=apart) as processes:
-            task = processes.submit(searched, folder, vectors.embedder, vectors.folders[1], told)
-            answer = task.result()
+            answer = processes.submit(searched, folder, embedder, told).result()
     known = dict(zip(questions, answer.found, strict=True))
     answerable = [one for one in questions if one.gold]
     systems = {OURS: evidence.measure(known.__getitem__, answerable)[0]}
-    others = evidence.others(sessions, vectors.documents)
+    others = evidence.others(sessions, model)
     for name in RIVALS:
         systems[name], _ = evidence.measure(others[name], answerable)
     return Run(
@@ -152,10 +133,10 @@ def measured(told: Sequence[Conversation], vectors: Vectors) -> Run:
     )
 
 
-def searched(folder: str, embedder: str, vectors: Path, told: Sequence[Conversation]) -> Searched:
+def searched(folder: str, embedder: str, told: Sequence[Conversation]) -> Searched:
     """Ask a memory on disk every question; meant for a process of its own."""
     model = scoring.cached(scoring.embedder(embedder))
-    model.load(vectors)
+    scoring.vectors(model, [asked.text for one in told for asked in one.questions], "query")
     before = peer.resident()
     found, seconds = [], []
     with Memory.open(folder, embedder=model) as memory:
@@ -270,14 +251,14 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         for name in size or _sizes(folder):
             told = beam.conversations(folder / name)
-            vectors = Vectors(embedder, (cache or Path(temporary)) / name)
-            vectors.prepare(told)
-            runs[name] = [measured(told, vectors)]
+            model = scoring.cached(scoring.embedder(embedder))
+            prepared(model, told, (cache or Path(temporary)) / name)
+            runs[name] = [measured(told, model, embedder)]
             tables.append(kinds_table(name, runs[name][0]))
             console.print(tables[-1])
             longest = max(told, key=lambda one: (one.is_numbered, one.size))
             if len(told) > 1:
-                runs[name].append(measured([longest], vectors))
+                runs[name].append(measured([longest], model, embedder))
             save(file, [*tables, sizes_table(runs)])
     tables.append(sizes_table(runs))
     console.print(tables[-1])
