@@ -4,9 +4,9 @@ Run it with `python examples/quickstart.py`.
 
 Prints:
     What can Alice not eat? -> Alice is allergic to peanuts. 0.92
-       because {'cosine': 3.48, 'late': 2.75}
+       because {'cosine': 3.46, 'late': 2.72}
     爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.95
-       because {'late': 4.69, 'cosine': 3.02}
+       because {'late': 4.68, 'cosine': 3.03}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

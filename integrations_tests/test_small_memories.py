@@ -103,3 +103,30 @@ def test_the_records_that_answer_stand_first_in_a_small_memory(
         assert scores == sorted(scores, reverse=True)
         logits = np.array([math.fsum(match.score_details.values()) for match in matches])
         assert (1 / (1 + np.exp(-logits))).tolist() == pytest.approx(scores)
+
+
+def test_what_changed_on_another_matter_is_not_lifted(tmp_path: Path) -> None:
+    user = Scope(user_id="bob", session_id="1")
+    with Memory.open(tmp_path) as memory:
+        for text in (
+            "My sister Tess lives in Bergen.",
+            "I am allergic to shellfish.",
+            "I work at Siemens as an engineer.",
+            "I drive an old Saab.",
+            "My sister moved to Tromsø last week.",
+            "I quit Siemens and started at Bosch.",
+            "I sold the Saab and bought a Kia.",
+        ):
+            memory.add(Message(text=text, role="user"), user)
+
+        found = {
+            question: [one.record.text for one in memory.search(question, user)]
+            for question in ("Where do I work?", "Where does my sister live?")
+        }
+
+    assert found["Where do I work?"][0] == "I quit Siemens and started at Bosch."
+    work = found["Where do I work?"]
+    assert work.index("I work at Siemens as an engineer.") < work.index(
+        "I sold the Saab and bought a Kia."
+    )
+    assert found["Where does my sister live?"][0] == "My sister moved to Tromsø last week."

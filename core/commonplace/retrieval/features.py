@@ -553,10 +553,11 @@ class CandidateArrays:
 
     @cached_property
     def replaces(self) -> Floats:
-        """How likely each replaces one of the best statements, and holds."""
+        """How likely each replaces one of the best statements, and holds; less for weaker ones."""
         found = np.zeros(len(self.records))
-        for _, new, odds in self._replacing:
-            found[new] = max(found[new], odds)
+        shares = np.clip(self.own / max(float(self.own[self.stating].max()), _EPSILON), 0.0, 1.0)
+        for old, new, odds in self._replacing:
+            found[new] = max(found[new], odds * shares[old])
         held: Floats = found * (1 - self.replaced)
         return held
 

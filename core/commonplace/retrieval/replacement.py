@@ -44,8 +44,8 @@ FAR = 0.2
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _NEAR = 0.5  # least nearness of what is said again
 _CLEARLY = 0.2  # by how much a change must be likelier than that it is said again
-_LEAST = -4.5
-"""Least logit without what the words add: of those replaced, 99 of 100 have more."""
+_LEAST = -5.0
+"""Least logit without what the words add: of those replaced, 998 of 1,000 have more."""
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
