@@ -210,7 +210,7 @@ def trained(
     Args:
         share: what all pairs of a label weigh.
         ridges: the penalties of a part of a vector, and of a product of two parts.
-        rank: of the matrix of products; None multiplies each part with the same one of the other.
+        rank: of the bilinear form; None for a diagonal one.
     """
     every = Judged(
         *(np.concatenate([getattr(one, field.name) for one in sets]) for field in fields(Judged))

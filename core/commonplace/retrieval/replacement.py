@@ -1,8 +1,8 @@
 """How likely a newer statement took the place of an older one, or says it again.
 
 The likelihood is logistic, as the score is: a weighted sum of the features of a pair and, with the
-default embedder, of the products of their vectors: that two texts tell of one matter, and the
-newer one of a change, can be seen in vectors whatever the words. `train_replacement.py` and
+default embedder, a bilinear form of their vectors: that two texts tell of one matter, and the newer
+one of a change, can be seen in vectors whatever the words. `train_replacement.py` and
 `train_repeats.py` in `benchmarks/` measure the weights on pairs that were judged by hand, and write
 `replacement` and `repeats`, a `.json` of features and a `.npy` of vectors each.
 """
@@ -533,8 +533,8 @@ def added(
     """Compute what vectors add to the logit.
 
     Args:
-        weights: a row for the newer one and one for the older one; then one for their product, part
-            by part, or the two factors of a matrix for the products of all parts.
+        weights: a row for the newer one and one for the older one; then the diagonal of a bilinear
+            form's matrix alone, or the two factors of a whole one.
         older, newer: vectors, a row each.
         crosswise: of each older (row) and each newer one (column); else of each pair.
     """
