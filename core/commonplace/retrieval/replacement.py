@@ -43,6 +43,7 @@ FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _NEAR = 0.5  # least nearness of what is said again
+_ONE_MATTER = 0.44  # least likelihood that it is changed or said again, to show the newer alone
 _CLEARLY = 0.2  # by how much a change must be likelier than that it is said again
 _LEAST = -5.0
 """Least logit without what the words add: of those replaced, 998 of 1,000 have more."""
@@ -420,7 +421,7 @@ def last_of(
         if repeat >= LIKELY and (changes < LIKELY or changes <= repeat + _CLEARLY):
             keep(again, old, new)
         is_event = pair.newer.is_event and pair.older.is_event
-        if repeat + (0.0 if is_event else change) >= LIKELY:  # it cannot be both
+        if repeat + (0.0 if is_event else change) >= _ONE_MATTER:  # it cannot be both
             keep(newest, old, new)
     for links in (newest, again):
         for old, new in links.items():
