@@ -9,6 +9,7 @@ warnings.simplefilter("ignore")
 from google.adk.errors import StaleSessionError
 from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
+from google.adk.sessions import Session
 
 from commonplace import Memory
 from commonplace.testing.fakes import HashEmbedder
@@ -18,10 +19,9 @@ EVENTS = 20
 NAMES = {"app_name": "app", "user_id": "alice", "session_id": "s"}
 
 
-async def write(memory: Memory, name: str) -> int:
+async def write(sessions: CommonplaceSessionService, session: Session, name: str) -> int:
     """Append events, reading the session again when it is stale; return how often it was."""
-    sessions, stale = CommonplaceSessionService(memory), 0
-    session = await sessions.get_session(**NAMES)
+    stale = 0
     for number in range(EVENTS):
         key = f"{name}{number}"
         delta = {key: number, f"user:{key}": number, f"app:{key}": number}
@@ -38,7 +38,10 @@ async def write(memory: Memory, name: str) -> int:
 
 if __name__ == "__main__":
     with Memory.open(sys.argv[1], embedder=HashEmbedder()) as opened:
+        service = CommonplaceSessionService(opened)
+        # Read before any process writes: it is stale for all but the first that does.
+        read = asyncio.run(service.get_session(**NAMES))
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        sys.stdout.write(str(asyncio.run(write(opened, sys.argv[2]))))
+        sys.stdout.write(str(asyncio.run(write(service, read, sys.argv[2]))))
