@@ -260,11 +260,12 @@ def trained(
     features = np.append(of_features, offset - of_features @ center)
     if not size:
         return Weights(features)
-    vectors = spread * np.stack([*of_vectors, *([products] if rank is None else [])])
-    if rank is not None:
+    if rank is None:
+        of_both = [spread * products[None]]
+    else:
         left, strength, right = np.linalg.svd(spread * products.reshape(size, size))
-        halves = (strength**0.5 * left).T[:rank], (strength**0.5 * right.T).T[:rank]
-        vectors = np.concatenate([vectors, *halves])
+        of_both = [(strength**0.5 * left).T[:rank], (strength**0.5 * right.T).T[:rank]]
+    vectors = np.concatenate([spread * np.stack(of_vectors), *of_both])
     return Weights(features, vectors.astype(np.float16).astype(np.float32))
 
 
