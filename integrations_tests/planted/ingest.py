@@ -13,7 +13,7 @@ FAULTS = (
         file=f"{_INGEST}/submission.py",
         old="            urgent = wait is not False\n",
         new="            urgent = wait is not False\n"
-        '            self._models.embedder.embed(["first"], purpose="document")\n',
+        '            self._models.embedder.embed(["slow"], purpose="document")\n',
         tests=(f"{_TESTS}/test_accepting.py", "-k", "slow"),
     ),
     Fault(
