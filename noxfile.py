@@ -208,7 +208,7 @@ def mcp(session: nox.Session, releases: str) -> None:
 def planted(session: nox.Session) -> None:
     """Plant deliberate faults in a copy of the source, one at a time: the tests catch each.
 
-    It takes an hour or more. Names choose some: `nox -s planted -- strands`.
+    It takes a quarter of an hour or more. Names choose some: `nox -s planted -- strands`.
     """
     session.install(
         "-e", ".[all,testing]", *group("test", "servers", "qdrant"), *needed_by(*ADAPTERS)

@@ -566,8 +566,11 @@ def test_a_sweep_deletes_what_has_expired_and_nothing_else(memory: Memory) -> No
     store = CommonplaceStore(memory, ttl={})
     over = datetime.now(UTC)
     memory.add(Fact(text="not ours", expires_at=over), ALICE)
-    # What others have under the key of items is none.
-    memory.add(Fact(text="of others", expires_at=over, metadata={"langgraph": "x"}), ALICE)
+    # What others have under the key of items is none, in a namespace or not.
+    for text, namespace in (("of others", ()), ("in a namespace", ("docs",))):
+        metadata = {"langgraph": "x"}
+        others = Fact(text=text, expires_at=over, metadata=metadata, namespace=namespace)
+        memory.add(others, ALICE)
     for place in (("docs",), HERS):
         store.put(place, "brief", {"a": "tea", "b": "milk"}, index=["a", "b"], ttl=1e-6)
         store.put(place, "long", {"t": "tea"}, ttl=60)
@@ -576,7 +579,7 @@ def test_a_sweep_deletes_what_has_expired_and_nothing_else(memory: Memory) -> No
     assert store.sweep_ttl() == 2
     assert asyncio.run(store.asweep_ttl()) == 0
     left = [one.text for one in memory.list(ALICE, include_expired=True).records]
-    assert sorted(left) == ["not ours", "of others", "tea", "tea"]
+    assert sorted(left) == ["in a namespace", "not ours", "of others", "tea", "tea"]
     assert len(ends(memory)) == 2
 
 

@@ -82,14 +82,29 @@ async def test_a_call_that_succeeds_at_last_is_kept_once(
     assert ours.counters().written == 1
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_turn_that_is_tried_again_on_its_checkpoint_is_kept_once(
-    memory, make, model, context, texts
+    memory, make, model, context, texts, is_restarted
 ):
-    scripted = model(RuntimeError("down"), "It is warm.")
-    agent = make(scripted, MemoryMiddleware(memory), checkpointer=InMemorySaver())
+    scripted, saver = model(RuntimeError("down"), "It is warm."), InMemorySaver()
+    agent = make(scripted, MemoryMiddleware(memory), checkpointer=saver)
     with pytest.raises(RuntimeError):
         agent.invoke(ASK, THREAD, context=context("alice"))
+    if is_restarted:
+        agent = make(scripted, MemoryMiddleware(memory), checkpointer=saver)
     agent.invoke(None, THREAD, context=context("alice"))
+
+    assert texts() == [SAID, "It is warm."]
+
+
+def test_a_message_that_is_sent_again_after_a_failure_is_kept_once(
+    memory, make, model, context, texts
+):
+    agent = make(model(RuntimeError("down"), "It is warm."), MemoryMiddleware(memory))
+    asked = {"messages": [HumanMessage(SAID, id="m1")]}
+    with pytest.raises(RuntimeError):
+        agent.invoke(asked, context=context("alice"))
+    agent.invoke(asked, context=context("alice"))
 
     assert texts() == [SAID, "It is warm."]
 
