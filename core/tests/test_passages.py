@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from commonplace.agents.note import bullets
+from commonplace.ports.stores import Hit
+from commonplace.retrieval.excerpts import excerpt
 from commonplace.types import Match, Record, Scope, is_short, now, passages
 
 PIECES = [
@@ -98,3 +100,36 @@ def test_a_note_shows_the_excerpt_and_marks_what_it_left_out():
     assert shown(parts[2] * 20)[0].startswith("- … A last one")
     assert shown("", "Short.") == ["- Short."]
     assert Match(record=record("Short."), score=0.5).excerpt == "Short."
+
+
+def chosen(parts, question, cosines=()):
+    """Choose among the passages of a text, equally near if nothing else is said."""
+    text = "\n".join(parts)
+    assert parts == list(passages(text))
+    near = tuple(cosines or [0.3] * len(parts))
+    hit = Hit(record=record(text), dense=0.3, lexical=1.0, words=150, passages=near)
+    return parts.index(excerpt(hit, question))
+
+
+STAIRS = [
+    f"We have to tell you to go to room {n} by the stairs, and wait there. " * 3 for n in range(9)
+]
+STAIRS = [part.strip() for part in STAIRS]
+
+
+def test_a_word_that_many_passages_have_hardly_chooses_one():
+    plumber = f"The plumber wants ninety euros for the drain{', and more' * 16}."
+    parts = [*STAIRS[:4], plumber, *STAIRS[4:]]
+    question = "What do we have to tell the plumber by then, and where do they go?"
+
+    assert 4 == chosen(parts, question)
+    assert 4 == chosen(parts, question, cosines=[0.32] * 4 + [0.3] + [0.32] * 5)
+    assert 6 == chosen(parts, question, cosines=[0.3] * 6 + [0.5] + [0.3] * 3)
+
+
+def test_a_passage_with_the_answer_that_is_asked_for_is_chosen_among_equals():
+    until = f"The door stays open up to 9 June{', and no longer' * 12}."
+    parts = [*STAIRS[:7], until, *STAIRS[7:]]
+
+    assert 0 == chosen(parts, "Is it so?")
+    assert 7 == chosen(parts, "When is it?")

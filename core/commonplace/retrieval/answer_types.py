@@ -300,6 +300,7 @@ _CAPITAL = re.compile(
 )
 
 
+@lru_cache(maxsize=16)
 def asked_type(question: str) -> AnswerType | None:
     """Return the type of answer that a question asks for, None if it names none."""
     read = question[:_READ]

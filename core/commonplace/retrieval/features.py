@@ -20,7 +20,7 @@ from ..ports.stores import Expansion, Hit
 from ..types import Record, Scope, is_short
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .excerpts import AskedWord, excerpt
+from .excerpts import excerpt
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
 from .replacement import FAR, Pair, likelihoods, pairs, since, to_statement
 from .statement_words import (
@@ -173,13 +173,9 @@ class CandidateArrays:
     def excerpts(self) -> list[str]:
         """The passage of each candidate that fits best; of a short text, all of it."""
         texts = [one.text for one in self.records]
-        if not self._long:
-            return texts
-        places = query_words(self._question)
-        weights = zip(places, self._rarity_of(self._held).tolist(), strict=True)
-        words = {word: AskedWord(places[word], weight) for word, weight in weights}
+        weights = self._rarity_of(self._held).tolist() if self._long else ()
         for row in self._long:
-            texts[row] = excerpt(self._hits[row], words)
+            texts[row] = excerpt(self._hits[row], self._question, weights)
         return texts
 
     @cached_property

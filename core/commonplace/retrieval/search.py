@@ -24,7 +24,6 @@ from ..types import (
     TokenEmbedding,
     check_kinds,
     check_scope,
-    is_short,
     now,
 )
 from ..validation import (
@@ -37,8 +36,8 @@ from ..validation import (
 )
 from .calibration import Calibration
 from .decay import AccessLog, decayed
-from .excerpts import AskedWord, excerpt
-from .lexical import entity_mentions, query_terms, query_words
+from .excerpts import excerpt
+from .lexical import entity_mentions, query_terms
 from .ranking import neighbour_turns, rank
 from .times import AskedTime, asked_times
 
@@ -333,14 +332,12 @@ def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[M
             hits += index.search(altered(query, scope=scope), limit)
         hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
     del hits[limit:]
-    asked = {} if all(is_short(hit.record.text) for hit in hits) else query_words(request.text)
-    words = {word: AskedWord(forms, 1 / len(asked)) for word, forms in asked.items()}
     return [
         Match(
             record=_with_own_metadata(hit.record),
             score=score,
             score_details={"dense": hit.dense},
-            excerpt=excerpt(hit, words),
+            excerpt=excerpt(hit, request.text),
         )
         for hit in hits
         if (score := max(-1.0, min(1.0, hit.dense))) >= request.threshold
