@@ -144,10 +144,14 @@ BEFORE = WordPattern(
     r"|以前は|前[はに]|昔|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
     re.IGNORECASE,
 )
+# Not the first of several: "When is my first appointment?"
 FIRST_TIME = WordPattern(
-    r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
-    r"|start(?:ed)? out|zuerst|ursprünglich|anfangs|al principio|originalmente|primero)\b",
-    r"في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始|第一[个次份任]|最初は|初めは",
+    r"\b(?:(?<!from )originally|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
+    r"|start(?:ed)? out|did (?:\w+ ){1,9}first(?=\W*$)"
+    r"|(?<!when )(?:was|were) (?:(?!when )\w+ ){0,3}(?:first|original) (?!thing\b|time\b)"
+    r"|zuerst|ursprünglich|anfangs|al principio|originalmente|primero)\b",
+    r"في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始|第一[份任]"
+    r"|第一个(?!.*(?:什么时候|何时|几[号点]|哪[天年]))|初めは",
     re.IGNORECASE,
 )
 PAST_TENSE = WordPattern(
