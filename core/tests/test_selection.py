@@ -252,6 +252,14 @@ def test_a_line_far_below_the_best_is_left_out():
     assert ["A.", "B."] == note("Which letter?", best, near, far)
 
 
+def test_a_line_far_below_what_the_conversation_holds_is_left_out():
+    held, near, far = fact("A.", 0.9), fact("B.", ENOUGH + 0.01), fact("C.", 0.9 * BESIDE - 0.01)
+
+    assert ["B."] == note("Which letter?", held, near, far, texts=["A."])
+    assert ["B.", "C."] == note("Which letter?", near, far)
+    assert [] == note("Which letter?", held, fact("B.", ENOUGH - 0.001), texts=["A."])
+
+
 def test_at_most_top_k_lines_best_first():
     matches = [fact(f"Letter {letter}.", 0.9 - n / 100) for n, letter in enumerate("ABCDEFG")]
 

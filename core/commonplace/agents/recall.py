@@ -40,7 +40,7 @@ LEAST_FETCHED = 30
 ENOUGH = 0.05
 """Least score of a note's best line; below it nothing has to do with the question."""
 BESIDE = 0.05
-"""Least score of the other lines, as a share of the best one's."""
+"""Least score of the other lines, as a share of the best that was found, held or not."""
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
@@ -285,7 +285,8 @@ def _choose(
     # A question may have every word of its answer: "Do I like tea?"
     stated = " ".join(statements(query))
     told = _told(matches, held, "" if shows_query else stated, rules)
-    best = told[0].score if told else 0.0
+    is_enough = bool(told) and told[0].score >= ENOUGH
+    best = max(one.score for one in matches) if is_enough else math.inf
     rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
     if best < ENOUGH:
         return []
@@ -333,7 +334,7 @@ def _tells(turn: Record) -> bool:
 
 def _is_near(match: Match, best: float) -> bool:
     is_answer = match.record.role == "assistant"
-    return best >= ENOUGH and match.score >= best * (_ANSWERED if is_answer else BESIDE)
+    return match.score >= best * (_ANSWERED if is_answer else BESIDE)
 
 
 def _is_drawn_from(fact: Record, turn: Record) -> bool:
