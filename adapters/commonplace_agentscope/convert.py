@@ -31,6 +31,7 @@ from commonplace import Match, Message, Policy, Role
 from commonplace.agents import (
     NOTE_MARK,
     Conversation,
+    ShownRecords,
     clean,
     hash_id,
     is_note,
@@ -136,17 +137,17 @@ def to_turn(
     return to_input_turn(pending, reply_id) + answered
 
 
-def to_conversation(state: AgentState, memory: str) -> Conversation:
+def to_conversation(state: AgentState, key: str, shown: ShownRecords | None = None) -> Conversation:
     """Describe what the model is shown of a conversation: texts, tool results, summary.
 
     Args:
-        memory: whose notes in it count; those of others are left out.
+        key: of the memory whose notes in it count; those of others are left out.
     """
     texts = _texts(state.summary)
     for message in state.context:
         for block in () if holds_note(message) else message.content:
             texts += _texts(block.output if isinstance(block, ToolResultBlock) else [block])
-    return Conversation(texts=texts, ids=noted_ids(state, memory))
+    return Conversation(texts=texts, ids=noted_ids(state, key), shown=shown)
 
 
 def _texts(content: str | Sequence[object]) -> list[str]:

@@ -135,7 +135,7 @@ class AgentScopeTurn:
         try:
             if self.owner is None or not self._query:
                 return None
-            held = to_conversation(self.state, self.key)
+            held = to_conversation(self.state, self.key, self.reply.shown)
             return self._show(await self.memory.arecall(self.owner, self._query, held))
         except asyncio.CancelledError:
             self.reply.is_interrupted = True

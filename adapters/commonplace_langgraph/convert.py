@@ -10,7 +10,8 @@
 - `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. So are summaries that a
   middleware wrote, messages marked as notes, answers that a provider refused to give, and answers
   that a middleware gave instead of the model.
-- texts of `HumanMessage` and `AIMessage`, with summaries → `Conversation`.
+- texts of `HumanMessage` and `AIMessage`, with summaries, and of `ToolMessage` before the question
+  → `Conversation`.
 - the text of LangChain's summary → the session's.
 - `Match` → `Document`: text, record id, and score, kind, times and the record's own metadata.
 """
@@ -34,7 +35,7 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from commonplace import Match, Message
-from commonplace.agents import Conversation, clean, is_note, is_visible, to_messages
+from commonplace.agents import Conversation, ShownRecords, clean, is_note, is_visible, to_messages
 
 _SYNTHETIC = "lc_source"  # marks messages that LangChain's middlewares write in a user's name
 _SUMMARY_HEAD = "Here is a summary of the conversation to date:"
@@ -117,12 +118,12 @@ def messages_in(state: object) -> list[BaseMessage]:
     return [message for message in found or () if isinstance(message, BaseMessage)]
 
 
-def to_conversation(messages: Sequence[BaseMessage]) -> Conversation:
-    """Collect what users, agents and summaries say in a conversation, without notes."""
-    said = (message for message in messages if isinstance(message, HumanMessage | AIMessage))
-    return Conversation(
-        texts=[str(message.text) for message in said if not is_note(message.additional_kwargs)]
-    )
+def to_conversation(said: Sequence[BaseMessage], shown: ShownRecords | None = None) -> Conversation:
+    """Collect what users, agents, earlier tools and summaries say in a conversation, no notes."""
+    spoken = [one for one in said if isinstance(one, HumanMessage | AIMessage)]
+    spoken += [one for one in until_question(said) if isinstance(one, ToolMessage)]
+    texts = [str(one.text) for one in spoken if not is_note(one.additional_kwargs)]
+    return Conversation(texts=texts, shown=shown)
 
 
 def summary_in(messages: Sequence[BaseMessage]) -> str:

@@ -196,7 +196,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     ) -> Plan[str]:
         """Recall for a turn, then accept what the user wrote; return the note."""
         known, said = self._turns.of(turn["id"]), self._said(turn)
-        held = self._read(Conversation(), to_conversation, messages)
+        held = self._read(Conversation(), to_conversation, messages, known.shown)
         try:
             found = yield call("recall", scope, query_of(turn["said"]), held)
         except BaseException:  # cancelled: nothing may be awaited

@@ -88,8 +88,8 @@ def recall_hook(
         texts = turns.own(user_texts(messages), scope, scopes.place())
         if scope is None:
             return messages
-        found = yield call("recall", scope, query_of(texts), to_conversation(messages))
         known = turns.of(turn_key(messages, scope)).shown
+        found = yield call("recall", scope, query_of(texts), to_conversation(messages, known))
         if turns.has_writer(user_id, agent_id, agent.policy) and not is_called_by_agent():
             yield call("accept", user_messages(texts), scope, known)
         known.add(shown(found, agent.policy))

@@ -203,7 +203,7 @@ class MemoryHooks(RunHooks[Any]):
             return ""
         if turn.note is None:
             query = "\n".join(user_texts(context.turn_input).values())
-            held = Conversation(texts=[*map(text_of, context.turn_input)])
+            held = Conversation(texts=[*map(text_of, context.turn_input)], shown=turn.shown)
             found = await self._memory.arecall(turn.scope, query, held)
             self._memory.raise_misconfiguration()
             turn.shown.add(shown(found, self.policy))

@@ -380,7 +380,8 @@ class MemoryPlugin(Plugin):
     ) -> ModelCallContext:
         active = active_call(self._memory, self)
         shown_ids = active.shown_ids if active else set()
-        held = Conversation(texts=conversation_texts(call.messages), ids=shown_ids)
+        said = conversation_texts(call.messages)
+        held = Conversation(texts=said, ids=shown_ids, shown=turn.shown)
         if turn.matches is None:
             turn.matches = []  # a turn recalls once
             try:

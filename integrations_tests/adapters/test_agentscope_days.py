@@ -803,6 +803,19 @@ async def test_an_agent_changes_only_what_it_was_shown_in_this_reply(memory):
     assert not memory.list(ALICE).records
 
 
+async def test_an_agent_forgets_by_an_id_that_the_conversation_still_shows(memory):
+    memory.add("Alice's dentist is called Sutton.", ALICE)
+    middleware = CommonplaceMiddleware(memory, user_id="alice", policy=Policy(tools=CHANGES))
+    script = [use("search_memory", keywords=["dentist"]), say("Sutton.")]
+    script += [use("forget_memory", memory_id=label(memory)), say("Done.")]
+    agent = await make(middleware, script=script)
+    await agent.reply(UserMsg("Alice", "Who takes care of my teeth?"))
+    await agent.reply(UserMsg("Alice", "What is my dentist called? Delete the name."))
+
+    assert lines(agent) == []
+    assert not memory.list(ALICE, kinds=("fact",)).records
+
+
 @pytest.mark.parametrize("restart", [True, False])
 async def test_a_change_that_was_confirmed_is_made(memory, restart):
     def new():

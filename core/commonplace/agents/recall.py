@@ -26,7 +26,7 @@ from ..retrieval.utterance_kinds import (
 from ..sans_io import Call, Plan, call
 from ..types import Kind, Match, Page, Record, Scope, SessionPage
 from .framework_values import clean, is_visible
-from .note import EARLIER, is_earlier
+from .note import EARLIER, ShownRecords, is_earlier, label
 from .policy import Policy
 from .standing_instructions import list_instructions, without_replaced
 
@@ -62,10 +62,12 @@ class Conversation:
     Attributes:
         texts: of its messages, of users and agents, in any order; notes left out.
         ids: of records that notes show which stay in it.
+        shown: is given the records of a recall that these show with their ids, for the tools.
     """
 
     texts: Sequence[str] = ()
     ids: Collection[str] = field(default=())
+    shown: ShownRecords | None = field(default=None, compare=False)
 
 
 def recall(
@@ -114,16 +116,17 @@ def recall(
     chosen = choose(
         new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids, rules=rules
     )
+    if held and held.shown is not None:
+        left = [one.record for one in new if rules.get(one.record.id) == "held"]
+        text = " ".join((*held.ids, *held.texts))
+        held.shown.add_records(one for one in left if label(one) in text)
     if left_out is not None:
-        fresh = {match.record.id for match in new}
-        outdated = {match.record.id for match in matches} - {one.record.id for one in current}
-        for match in matches:
-            if match.record.id in outdated:
-                left_out.append((match, "retracted"))
-            elif match.record.id not in fresh:
-                left_out.append((match, "repeat"))
-            elif match.record.id in rules:
-                left_out.append((match, rules[match.record.id]))
+        fresh, lasting = ({one.record.id for one in some} for some in (new, current))
+        for id_, match in ((one.record.id, one) for one in matches):
+            if id_ not in fresh:
+                rules[id_] = "repeat" if id_ in lasting else "retracted"
+            if id_ in rules:
+                left_out.append((match, rules[id_]))
     return known + chosen
 
 
@@ -288,8 +291,6 @@ def _choose(
     is_enough = bool(told) and told[0].score >= ENOUGH
     best = max(one.score for one in matches) if is_enough else math.inf
     rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
-    if best < ENOUGH:
-        return []
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     rules.update((one.record.id, "superseded") for one in near if one.replacement)
     if asks_before(query) or asks_first(query):

@@ -360,6 +360,18 @@ class TestShown:
         assert memory.get(record.id, ALICE) is None
 
     @pytest.mark.parametrize("user", ["alice", "bob"])
+    def test_what_an_earlier_turn_showed_can_where_it_is_asked_for(
+        self, memory, make, plugin, use, record, user
+    ):
+        script = [use("search_memory", keywords=["cat"]), "It is Miso."]
+        script += [use("forget_memory", memory_id=record.id[:8])]
+        agent = make(plugin, script=script)
+        agent("Hello.", **of("alice"))
+        agent("How is my cat called? Delete it.", **of(user))
+
+        assert (memory.get(record.id, ALICE) is None) == (user == "alice")
+
+    @pytest.mark.parametrize("user", ["alice", "bob"])
     def test_what_an_earlier_turn_showed_cannot(self, memory, make, plugin, use, record, user):
         script = [use("search_memory", keywords=["cat"]), "It is Miso."]
         script += [use("forget_memory", memory_id=record.id)]

@@ -221,6 +221,24 @@ async def test_an_agent_changes_what_it_was_shown_in_this_turn(
     assert facts == ["Alice likes white tea."]
 
 
+@pytest.mark.parametrize("user", ["alice", "bob"])
+def test_what_a_tool_told_earlier_is_not_noted_again_and_can_be_forgotten(
+    memory, make, model, call, context, user
+):
+    record = memory.add("Alice's dentist is called Sutton.", ALICE).changes[0].id
+    search, forget = call("search_memory", keywords=["dentist"]), change("forget_memory", call, "S")
+    scripted = model(search, "Sutton.", forget, "Done.")
+    agent = make(scripted, MemoryMiddleware(memory, policy=ALL), checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t1"}}
+    asked = "Who takes care of my teeth?"
+    agent.invoke({"messages": [HumanMessage(asked)]}, config, context=context("alice"))
+    asked = "What is my dentist called? Delete the name."
+    agent.invoke({"messages": [HumanMessage(asked)]}, config, context=context(user))
+
+    assert scripted.shown().count(f"[{record[:8]}]") == 1
+    assert (memory.get(record, ALICE) is None) == (user == "alice")
+
+
 def test_an_id_of_an_earlier_turn_or_another_user_is_refused(memory, make, model, call, context):
     record = memory.add("Alice likes black tea.", ALICE).changes[0].id
     scripted = model("Yes.", call("forget_memory", memory_id=record), "No.")
