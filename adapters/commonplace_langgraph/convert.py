@@ -120,7 +120,7 @@ def messages_in(state: object) -> list[BaseMessage]:
 
 def to_conversation(said: Sequence[BaseMessage], shown: ShownRecords | None = None) -> Conversation:
     """Collect what users, agents, earlier tools and summaries say in a conversation, no notes."""
-    spoken = [one for one in said if isinstance(one, HumanMessage | AIMessage)]
+    spoken: list[BaseMessage] = [one for one in said if isinstance(one, HumanMessage | AIMessage)]
     spoken += [one for one in until_question(said) if isinstance(one, ToolMessage)]
     texts = [str(one.text) for one in spoken if not is_note(one.additional_kwargs)]
     return Conversation(texts=texts, shown=shown)
