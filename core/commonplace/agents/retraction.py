@@ -41,7 +41,26 @@ _TOLD = re.compile(
     r" (?:\w+ ){1,3}about |^我?(?:之前|以前|刚才)?(?:跟你|和你)?(?:说|提到?|讲)过?的?关于",
     re.IGNORECASE,
 )
-_FORMER = re.compile(r"\b(?:old|former|previous)\b|[旧]|以前|之前", re.IGNORECASE)
+_FORMER = re.compile(
+    r"\b(?:old|former|previous)\b|旧|(?:以前|之前)(?!.{0,4}[说提讲告])", re.IGNORECASE
+)
+# Where a noun stands in a text that tells of it, and not of what else happened there.
+_TELLS_OF = (
+    r"\b(?:my|our|\w+['’]s) (?:[\w-]+ ){{0,2}}(?:{0})s?\b(?: (?-i:[A-Z])\w+)?(?:\W*$|[,:=]"
+    r"| (?:is|are|was|were|has|have|ends)\b)|\b(?:is|are|was) (?:my|our) (?:\w+ )?(?:{0})s?\b"
+    r"|\b(?:ha(?:ve|s|d)|own|got|see|use|take|drive|need) (?:[\w-]+ ){{0,3}}(?:{0})s?\b"
+    r"|\b(?:i|we)(?:['’]m)?(?: (?!my|our|the|an?\b)[\w-]+){{0,3}} (?:{0})\b|(?:{0})[是叫姓为:：\d]"
+    r"|(?:我|[他她们家]的).{{0,4}}(?:{0}).{{0,2}}[是叫姓在有为欠\d]|[有开欠]\w{{0,6}}(?:{0})"
+)
+# Who asks to forget a name or a number does not mean a text without any.
+_KINDS = (
+    (re.compile(r"\bname\b|[名姓]"), re.compile(r"(?<=.) \W?[A-ZÀ-Þ]|^\w+ is (?:my|our)|[叫姓是]")),
+    (re.compile(r"\b(?:number|pin)$|[号码]$"), re.compile(r"[\d一二三四五六七八九十百千万]")),
+)
+_PASSING = r"\b(?:the|an?|this|that|at|to) (?:\w+ )?(?:{0})s?\b"
+_CHINESE_NOUN = re.compile(
+    "(?:关于)?我们?[家的]?的?([\u4e00-\u9fff]{1,4}?)(?:的?(?:名字?|事情?)|叫什么.*|是谁|住?在?哪.*)?"
+)
 
 
 def retract(
@@ -102,14 +121,24 @@ def _content(text: str) -> frozenset[str]:
 def _shares(words: frozenset[str], text: str, told: str) -> float:
     """Return the share of the words in what was told.
 
-    One word alone counts in the form that it has in the request: who parked in the street does not
-    mean the park.
+    Of one word alone, or one Chinese noun, 1 if it is what is told of, .9 if it is in it in the
+    same form, .4 in passing: who parked in the street does not mean the park, and who saw the
+    doctor does not say who that is.
     """
-    if len(words) == 1 and not has_cjk(text):
-        said = {word.removesuffix("s") for word in normalize(told).split()}
-        kept = [one for one in normalize(text).split() if vocabulary(one) & words]
-        return float(any(one.removesuffix("s") in said for one in kept))
-    return len(words & _content(told)) / len(words)
+    noun = _CHINESE_NOUN.fullmatch(text)
+    if noun is None and len(words) > 1:
+        return len(words & _content(told)) / len(words)
+    said = normalize(text).split()
+    kept = [noun[1]] if noun else [one for one in said if vocabulary(one) & words]
+    form = "|".join(re.escape(one.removesuffix("s")) for one in kept)
+    if re.search(_TELLS_OF.format(form), told, re.IGNORECASE):
+        return 1.0
+    if has_cjk(text):
+        return 0.9 if kept[0] in told else 0.8 * len(words & _content(told)) / len(words)
+    is_passing = re.search(_PASSING.format(form), told, re.IGNORECASE)
+    is_asked_so = re.search(_PASSING.format(form), text, re.IGNORECASE)
+    is_there = re.search(rf"\b(?:{form})s?\b", told, re.IGNORECASE)
+    return (0.4 if is_passing and not is_asked_so else 0.9) if is_there else 0.0
 
 
 def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record | None:
@@ -119,23 +148,22 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
     for match in matches:
         record = match.record
         of = subject(record.text, record.text.lower())
-        share = _shares(words, text, record.text)
         is_named = about != "me" and about in record.text.lower()
         is_other = about not in ("", "user") and of not in ("", "user", about) and not is_named
-        if record.role != "assistant" and not is_other and share >= 0.5:
-            ranked.append((share, match))
+        lacks = any(k.search(text) and not has.search(record.text) for k, has in _KINDS)
+        if record.role != "assistant" and not is_other and not lacks:
+            ranked.append((_shares(words, text, record.text), match))
     if _FORMER.search(text):
-        ranked = _without_new(ranked)
-    if not ranked:
+        ranked = _without_new([one for one in ranked if one[0] >= 0.5])
+    share, best = max(ranked, key=lambda one: (one[0], one[1].score), default=(0.0, None))
+    if best is None or share < 0.5 or best.score < (_LEAST if share > 0.5 else _SURE):
         return None
-    share, best = max(ranked, key=lambda one: (one[0], one[1].score))
-    if best.score < (_LEAST if share > 0.5 else _SURE):
-        return None
+    is_sure = share == 1.0 and len(words) > 1  # else another may tell of it in other words
     others = [
         match.record
         for other, match in ranked
         if match is not best
-        and (match.score > best.score + _MARGIN or (other == share and _rivals(match, best)))
+        and _is_rival(match, best, may_be=other == share or not (is_sure or 0 < other < share))
         and match.record not in _repetitions(best.record, [match.record])
     ]
     if not others:
@@ -145,10 +173,14 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
     return None
 
 
-def _rivals(match: Match, best: Match) -> bool:
-    """Tell whether another match fits nearly as well, or did until the best one replaced it."""
+def _is_rival(match: Match, best: Match, *, may_be: bool) -> bool:
+    """Tell whether another match fits far better than the best one, or may be meant and fits.
+
+    It fits nearly as well, or did until the best one replaced it.
+    """
     is_former = match.replaced_by.get(best.record.id, 0.0) >= LIKELY
-    return is_former or match.score >= _RIVAL * best.score
+    is_near = is_former or match.score >= _RIVAL * best.score
+    return (may_be and is_near) or match.score > best.score + _MARGIN
 
 
 def _without_new(ranked: Sequence[tuple[float, Match]]) -> list[tuple[float, Match]]:
