@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.agents import AgentMemory, Policy
+from commonplace.agents import AgentMemory, Policy, ShownRecords
 from commonplace.memory import Memory
 from commonplace.retrieval.forget_requests import split_forget_requests
 from commonplace.types import Message, Scope
@@ -175,6 +175,51 @@ def test_the_fact_and_the_answer_that_repeat_it_go_too(memory):
     forget(agent(memory))
 
     assert ["Alice likes tea."] == texts(memory)
+
+
+AGAIN = [
+    ("My dentist is Dr Mora on Lime Street.", "Dr Mora.", "Forget the name of my dentist."),
+    ("My brother owes me 300 euros.", "He owes you 300 euros.", "Forget my brother's debt."),
+    ("My cat is called Miso.", "Miso!", "Forget the name of my cat."),
+    ("我老板叫马琳。", "叫马琳。", "把我老板的名字忘了吧。"),
+    ("我对芒果过敏。", "你对芒果过敏。", "请忘掉我对芒果过敏这件事。"),
+]
+ANOTHER = [
+    (NUMBER, "Your sister's number is 07 33.", "Forget my phone number."),
+    ("My cat is called Miso.", "Cats sleep up to sixteen hours a day.", "Forget my cat's name."),
+    ("I smoke.", "Smoke the salmon for two hours.", "Forget that I smoke."),
+    ("我抽烟。", "抽油烟机每半年清洗一次。", "请忘掉我抽烟。"),
+]
+
+
+def answer(memory, told, answered):
+    say(memory, told, scope=replace(ALICE, session_id="long ago"))
+    said = [Message(text="Tell me."), Message(text=answered, role="assistant")]
+    memory.add(said, replace(ALICE, session_id="yesterday"), infer=False)
+
+
+@pytest.mark.parametrize(("told", "answered", "request_"), AGAIN, ids=lambda text: text[:9])
+@pytest.mark.parametrize("way", ["write", "awrite", "tool"])
+def test_the_answer_of_another_session_goes_too(memory, way, told, answered, request_):
+    answer(memory, told, answered)
+    if way == "tool":
+        mine, shown = agent(memory, tools=CHANGING), ShownRecords()
+        found = mine.call_tool("search_memory", {"keywords": [told]}, ALICE, shown)
+        [line] = [one for one in found.splitlines() if one.endswith(told)]
+        id_ = line.partition("[")[2].partition("]")[0]
+        mine.call_tool("forget_memory", {"memory_id": id_}, ALICE, shown)
+    else:
+        forget(agent(memory), text=request_, way=way)
+
+    assert ["Tell me."] == texts(memory)
+
+
+@pytest.mark.parametrize(("told", "answered", "request_"), ANOTHER, ids=lambda text: text[:9])
+def test_an_answer_that_tells_something_else_stays(memory, told, answered, request_):
+    answer(memory, told, answered)
+    forget(agent(memory), text=request_)
+
+    assert sorted([answered, "Tell me."]) == texts(memory)
 
 
 def test_a_former_number_is_the_older_of_two(memory):

@@ -1,8 +1,10 @@
 """Forgetting by words, and instructions that end, in a turn of every framework."""
 
+from dataclasses import replace
+
 import pytest
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Message, Scope
 
 from .test_user_ids import AGENTS
 
@@ -36,6 +38,21 @@ async def test_a_turn_that_forgets_and_states_is_stored_without_its_request(memo
     shown = await driver.turn("What is my new phone number?")
     assert "07 98" in shown
     assert "07 11" not in shown
+
+
+@every_agent
+async def test_what_was_forgotten_is_in_no_answer_of_another_session(memory, agent):
+    driver = agent(memory, user_id="alice")
+
+    await driver.turn("My dentist is called Dr Ferreira.")
+    await memory.aflush(60)
+    scope = replace(memory.list(ALICE).records[0].scope, session_id="another")
+    answer = Message(text="Your dentist is Dr Ferreira on Rua das Flores.", role="assistant")
+    memory.add([Message(text="Who is my dentist?"), answer], scope, infer=False)
+    await driver.turn("Forget the name of my dentist, please.")
+    await memory.aflush(60)
+
+    assert "Ferreira" not in await driver.turn("What is the name of my dentist?")
 
 
 @every_agent

@@ -24,7 +24,7 @@ _RIVAL = 0.4  # share of the best score from which one with as many of the words
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other
 _FOUND = 20
-_TOGETHER = timedelta(minutes=10)  # a fact or an answer and the turn that it comes from
+_TOGETHER = timedelta(minutes=10)  # a fact and the turn that it comes from
 
 # What every request may say, and so what tells no memory from another.
 _GENERAL = vocabulary(
@@ -72,10 +72,9 @@ def retract(
 ) -> Plan[list[Record]]:
     """Delete what each request names, where one memory is clearly meant; return what is deleted.
 
-    An assistant's answer and an extracted fact that repeat it go too, and the summary of its
-    session. What is meant scores above .35, tells of the same person, and has more of the words
-    that are named than every other such memory; of two that have as many the older is meant by "my
-    old number".
+    What repeats it goes too, and the summary of its session. What is meant scores above .35, tells
+    of the same person, and has more of the words that are named than every other such memory; of
+    two that have as many the older is meant by "my old number".
 
     Args:
         named: what is to be forgotten, such as "my old number".
@@ -91,17 +90,17 @@ def retract(
         found: Sequence[Match] = yield call(
             "search", text, where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
         )
-        others = [one for one in found if one.record.id not in own]
-        earlier = [one for one in others if one.record.created_at < before]
+        earlier = [
+            one for one in found if one.record.id not in own and one.record.created_at < before
+        ]
         meant = _meant(text, words, [one for one in earlier if one.record.id not in gone])
         if meant is None:
             continue
-        for record in [meant, *_repetitions(meant, [one.record for one in earlier])]:
-            if record.id not in gone and where.covers(record.scope):
-                try:
-                    yield call("delete", record.id, where, wait=WRITE_PATIENCE)
-                except RecordNotFoundError:
-                    continue  # another did it
+        again = yield from repetitions(meant, where, policy, words)
+        for record in (meant, *again):
+            if record.id in gone or record.id in own or record.created_at >= before:
+                continue
+            if where.covers(record.scope) and (yield from _delete(record, where)):
                 gone[record.id] = record
     if gone:
         yield from delete_summaries(list(gone.values()), where)
@@ -164,7 +163,7 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         for other, match in ranked
         if match is not best
         and _is_rival(match, best, may_be=other == share or not (is_sure or 0 < other < share))
-        and match.record not in _repetitions(best.record, [match.record])
+        and not _repeats(match.record, best.record)
     ]
     if not others:
         return best.record
@@ -196,20 +195,58 @@ def _without_new(ranked: Sequence[tuple[float, Match]]) -> list[tuple[float, Mat
     ]
 
 
-def _repetitions(meant: Record, records: Iterable[Record]) -> list[Record]:
-    """Find the records that say the same: of equal text, or made of the same turn."""
-    return [one for one in records if one.id != meant.id and _repeats(one, meant)]
+def repetitions(
+    meant: Record, where: Scope, policy: Policy, words: Collection[str] = ()
+) -> Plan[list[Record]]:
+    """Find the answers and facts, of any session, that say a memory again.
+
+    Args:
+        words: that a request to forget names.
+    """
+    found: Sequence[Match] = yield call(
+        "search", to_query(meant.text), where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
+    )
+    others = [one.record for one in found if one.record.id != meant.id]
+    return [one for one in others if where.covers(one.scope) and _repeats(one, meant, words)]
 
 
-def _repeats(one: Record, meant: Record) -> bool:
-    if normalize(one.text) == normalize(meant.text):
-        return True
-    is_answer = one.role == "assistant" and one.scope == meant.scope
-    is_drawn = (one.kind == "episode") != (meant.kind == "episode")
-    if not (is_answer or is_drawn) or abs(one.created_at - meant.created_at) > _TOGETHER:
-        return False
-    words, other = _content(meant.text), _content(one.text)
-    return len(words & other) >= _SHARED * min(len(words), len(other)) > 0
+def _repeats(one: Record, meant: Record, asked: Collection[str] = ()) -> bool:
+    """Tell whether a record says another again.
+
+    That is an answer with a name or number of it, or with most of its words; a fact drawn from it;
+    and what has no other word or number.
+    """
+    if one.id == meant.id or normalize(one.text) == normalize(meant.text):
+        return one.id != meant.id
+    words, others = _content(meant.text), _content(one.text)
+    values, other_values = _values(meant.text), _values(one.text)
+    if one.role == "assistant":
+        pairs = vocabulary(meant.text) & vocabulary(one.text)
+        is_told = bool(values & other_values)
+        if is_told and asked and others.issuperset(asked):
+            return True
+        if not (values and other_values):
+            is_told = len(words & others) > 1 and not all(map(has_cjk, words & others))
+            is_told = is_told or any(len(pair) > 1 and has_cjk(pair) for pair in pairs)
+    elif (one.kind == "episode") != (meant.kind == "episode"):
+        is_told = abs(one.created_at - meant.created_at) <= _TOGETHER
+    else:
+        is_told = len(others) > 1 and others <= words and other_values <= values
+    return is_told and len(words & others) >= _SHARED * min(len(words), len(others)) > 0
+
+
+def _values(text: str) -> frozenset[str]:
+    """Read the numbers of a text, and the words that begin with a capital."""
+    found = re.findall(r"\d(?:[\d\s.,:/-]*\d)?|\b[A-ZÀ-Þ]\w+", text)
+    return frozenset(normalize(one).replace(" ", "") for one in found if _content(one))
+
+
+def _delete(record: Record, where: Scope) -> Plan[bool]:
+    try:
+        yield call("delete", record.id, where, wait=WRITE_PATIENCE)
+    except RecordNotFoundError:
+        return False  # another did it
+    return True
 
 
 def delete_summaries(gone: Sequence[Record], where: Scope) -> Plan[None]:

@@ -6,6 +6,7 @@ scope is set by the adapter, never by a model.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from .policy import (
     tools,
 )
 from .recall import LEAST_FETCHED, newest_first, search_call, search_scope, to_query
-from .retraction import delete_summaries
+from .retraction import delete_summaries, repetitions
 from .standing_instructions import MARK
 
 
@@ -82,10 +83,15 @@ def run_tool(
             reason="is not the id of a standing instruction",
             hint="Those that the note shows first are; other memories stay.",
         )
+    is_memory = name == "forget_memory"
+    again = (yield from repetitions(record, where, policy)) if is_memory else []
     done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
-    if name == "drop_instruction":
+    if not is_memory:
         return _changed("Dropped.", done)
-    yield from delete_summaries([record], where)
+    for one in again:
+        with suppress(RecordNotFoundError):
+            yield call("delete", one.id, where, wait=WRITE_PATIENCE)
+    yield from delete_summaries([record, *again], where)
     return _changed("Forgotten.", done)
 
 
