@@ -222,6 +222,48 @@ def test_an_answer_that_tells_something_else_stays(memory, told, answered, reque
     assert sorted([answered, "Tell me."]) == texts(memory)
 
 
+CLAUSES = [
+    (
+        "Our test box is stage-4.acme.test, the port for ssh is 2299.",
+        "Forget the ssh port I gave you.",
+        "Our test box is stage-4.acme.test.",
+    ),
+    (
+        "My dentist is Dr Mora. He is good. I take 5 mg of ramipril and I'm 60.",
+        "Forget the name of my dentist.",
+        "I take 5 mg of ramipril and I'm 60.",
+    ),
+    (
+        "My phone number is 0161 33 44 and my email is ana@post.test.",
+        "Please forget my phone number.",
+        "My email is ana@post.test.",
+    ),
+    ("I see a therapist. Nobody at work knows.", "Forget that I see a therapist.", None),
+    ("My PIN is 4711. I chose 4711 in May.", "Forget my PIN.", None),
+    ("我的牙医姓莫。我每天早上吃降压药。", "把我牙医的名字忘了吧。", "我每天早上吃降压药。"),
+    ("测试机是stage-4，ssh端口是2299。", "把我说过的ssh端口忘了吧。", "测试机是stage-4。"),
+]
+
+
+@pytest.mark.parametrize(("told", "request_", "left"), CLAUSES, ids=lambda text: str(text)[:9])
+@pytest.mark.parametrize("way", ["write", "awrite"])
+def test_what_a_memory_tells_besides_stays(memory, way, told, request_, left):
+    said = Message(text=told, id="turn 3")
+    memory.add(said, ALICE, infer=False)
+    forget(agent(memory), text=request_, way=way)
+    if left:
+        memory.add(said, ALICE, infer=False)  # a framework stores its history again
+
+    assert [left] * (left is not None) == texts(memory)
+
+
+def test_what_an_answer_tells_besides_stays(memory):
+    answer(memory, "My dentist is Dr Mora.", "Your dentist is Dr Mora. Your train leaves at 8.15.")
+    forget(agent(memory), text="Forget the name of my dentist.")
+
+    assert ["Tell me.", "Your train leaves at 8.15."] == texts(memory)
+
+
 def test_a_former_number_is_the_older_of_two(memory):
     say(memory, NUMBER, "My phone number is 07 98.")
     forget(agent(memory))

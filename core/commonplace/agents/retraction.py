@@ -5,14 +5,16 @@ meant, or everything, nothing is deleted.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from ..errors import RecordNotFoundError
 from ..retrieval.lexical import has_cjk, vocabulary
 from ..retrieval.statement_words import change_words, subject
-from ..retrieval.utterance_kinds import normalize
+from ..retrieval.utterance_kinds import normalize, sentence_spans
 from ..sans_io import Plan, call
 from ..types import LIKELY, Match, Record, Scope
 from .policy import WRITE_PATIENCE, Policy
@@ -24,6 +26,7 @@ _RIVAL = 0.4  # share of the best score from which one with as many of the words
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other
 _FOUND = 20
+_ENDS = ".!?。！？"
 _TOGETHER = timedelta(minutes=10)  # a fact and the turn that it comes from
 
 # What every request may say, and so what tells no memory from another.
@@ -58,6 +61,21 @@ _KINDS = (
     (re.compile(r"\b(?:number|pin)$|[号码]$"), re.compile(r"[\d一二三四五六七八九十百千万]")),
 )
 _PASSING = r"\b(?:the|an?|this|that|at|to) (?:\w+ )?(?:{0})s?\b"
+# Where a clause begins that may state something of its own; what does; what is read behind another.
+_CLAUSE = re.compile(
+    r"(?:,|;|,? and|,? but) (?=(?:my|our|the)(?: [\w-]+){1,4} (?:is|are|was|were|has|have|ends)\b"
+    r"|(?:i|we)(?:['’]\w+)? \w)|[，；,;](?=我|[^，他她它这那]{2,8}[是叫在有姓])",
+    re.IGNORECASE,
+)
+_OWN = re.compile(
+    r"\b(?i:i|we|my|our|me|us|you|your)\b|^(?:[Tt]he|[A-ZÀ-Þ]\w+ (?:is|has|was|\w+s)) |[我你]"
+    r"|^[^他她它这那]{2,8}[是叫在有姓]"
+)
+_BEHIND = re.compile(
+    r"\b(?:s?he|its?|they|him|hers?|his|them|theirs?|there(?! (?:is|are|was))|(?:that|this)(?:['’]s"
+    r"| is| was))\b|[他她它]|[这那](?!个?[周星月])",
+    re.IGNORECASE,
+)
 _CHINESE_NOUN = re.compile(
     "(?:关于)?我们?[家的]?的?([\u4e00-\u9fff]{1,4}?)(?:的?(?:名字?|事情?)|叫什么.*|是谁|住?在?哪.*)?"
 )
@@ -70,7 +88,9 @@ def retract(
     before: datetime,
     own: Collection[str] = (),
 ) -> Plan[list[Record]]:
-    """Delete what each request names, where one memory is clearly meant; return what is deleted.
+    """Delete what each request names, where one memory is clearly meant; return what is changed.
+
+    Of a text that states other things, too, the clauses that are named are taken out.
 
     What repeats it goes too, and the summary of its session. What is meant scores above .35, tells
     of the same person, and has more of the words that are named than every other such memory; of
@@ -96,11 +116,14 @@ def retract(
         meant = _meant(text, words, [one for one in earlier if one.record.id not in gone])
         if meant is None:
             continue
-        again = yield from repetitions(meant, where, policy, words)
-        for record in (meant, *again):
-            if record.id in gone or record.id in own or record.created_at >= before:
-                continue
-            if where.covers(record.scope) and (yield from _delete(record, where)):
+        part, rest = _cut(
+            meant.text, partial(_names, text, words, _shares(words, text, meant.text))
+        )
+        told = replace(meant, text=part)
+        again = yield from repetitions(told, where, policy, words)
+        for record, left in ((meant, rest), *again):
+            is_new = record.id in own or record.created_at >= before
+            if record.id not in gone and not is_new and (yield from take_out(record, left, where)):
                 gone[record.id] = record
     if gone:
         yield from delete_summaries(list(gone.values()), where)
@@ -140,6 +163,45 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
     return (0.4 if is_passing and not is_asked_so else 0.9) if is_there else 0.0
 
 
+def _has_kind(text: str, told: str) -> bool:
+    return not any(kind.search(text) and not has.search(told) for kind, has in _KINDS)
+
+
+def _names(text: str, words: frozenset[str], least: float, part: str) -> bool:
+    return _has_kind(text, part) and _shares(words, text, part) >= least
+
+
+def _cut(text: str, is_meant: Callable[[str], bool]) -> tuple[str, str]:
+    """Divide a text into the clauses that are meant, and what can be read without them.
+
+    All of it is meant if no clause alone is, or nothing else states something of its own.
+    """
+    sentences = [
+        (_CLAUSE.split(text[start:end].rstrip(_ENDS)), start, after)
+        for start, end, after in sentence_spans(text)
+    ]
+    meant = [part for parts, *_ in sentences for part in parts if is_meant(part)]
+    values = {one for part in meant for one in _values(part) if any(map(str.isdigit, one))}
+    comma = "，" if has_cjk(text) else ", "
+    rest, is_gone, is_own = "", False, False
+    for parts, start, after in sentences:
+        left: list[str] = []
+        for part in parts:
+            own = _OWN.search(part)
+            is_behind = is_gone and (own is None or _BEHIND.search(part))
+            is_gone = bool(part in meant or is_behind or values & _values(part))
+            if not is_gone:
+                left.append(part)
+                is_own = is_own or own is not None
+        whole = text[start:after]
+        if len(left) == len(parts):
+            rest += whole
+        elif left:
+            end = whole[len(whole.rstrip().rstrip(_ENDS)) :]
+            rest += comma.join([left[0][:1].upper() + left[0][1:], *left[1:]]) + end
+    return (comma.join(meant), rest.strip()) if meant and is_own else (text, "")
+
+
 def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record | None:
     """Choose the one record that a request means; None if there is none, or another may be."""
     about = subject(text, text.lower())
@@ -149,8 +211,7 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         of = subject(record.text, record.text.lower())
         is_named = about != "me" and about in record.text.lower()
         is_other = about not in ("", "user") and of not in ("", "user", about) and not is_named
-        lacks = any(k.search(text) and not has.search(record.text) for k, has in _KINDS)
-        if record.role != "assistant" and not is_other and not lacks:
+        if record.role != "assistant" and not is_other and _has_kind(text, record.text):
             ranked.append((_shares(words, text, record.text), match))
     if _FORMER.search(text):
         ranked = _without_new([one for one in ranked if one[0] >= 0.5])
@@ -197,8 +258,8 @@ def _without_new(ranked: Sequence[tuple[float, Match]]) -> list[tuple[float, Mat
 
 def repetitions(
     meant: Record, where: Scope, policy: Policy, words: Collection[str] = ()
-) -> Plan[list[Record]]:
-    """Find the answers and facts, of any session, that say a memory again.
+) -> Plan[list[tuple[Record, str]]]:
+    """Find the answers and facts, of any session, that say a memory again, each with what remains.
 
     Args:
         words: that a request to forget names.
@@ -206,8 +267,12 @@ def repetitions(
     found: Sequence[Match] = yield call(
         "search", to_query(meant.text), where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
     )
-    others = [one.record for one in found if one.record.id != meant.id]
-    return [one for one in others if where.covers(one.scope) and _repeats(one, meant, words)]
+    others = [one.record for one in found if _repeats(one.record, meant, words)]
+    return [(one, _cut(one.text, partial(_says, one, meant, words))[1]) for one in others]
+
+
+def _says(record: Record, meant: Record, words: Collection[str], part: str) -> bool:
+    return _repeats(replace(record, text=part), meant, words)
 
 
 def _repeats(one: Record, meant: Record, asked: Collection[str] = ()) -> bool:
@@ -241,9 +306,15 @@ def _values(text: str) -> frozenset[str]:
     return frozenset(normalize(one).replace(" ", "") for one in found if _content(one))
 
 
-def _delete(record: Record, where: Scope) -> Plan[bool]:
+def take_out(record: Record, rest: str, where: Scope) -> Plan[bool]:
+    """Leave the rest of a record, or delete it if there is none; tell whether it was there."""
+    if not where.covers(record.scope):
+        return False
     try:
-        yield call("delete", record.id, where, wait=WRITE_PATIENCE)
+        if rest:
+            yield call("update", record.id, rest, where, wait=WRITE_PATIENCE)
+        else:
+            yield call("delete", record.id, where, wait=WRITE_PATIENCE)
     except RecordNotFoundError:
         return False  # another did it
     return True

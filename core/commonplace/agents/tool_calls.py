@@ -6,7 +6,6 @@ scope is set by the adapter, never by a model.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from .policy import (
     tools,
 )
 from .recall import LEAST_FETCHED, newest_first, search_call, search_scope, to_query
-from .retraction import delete_summaries, repetitions
+from .retraction import delete_summaries, repetitions, take_out
 from .standing_instructions import MARK
 
 
@@ -88,10 +87,10 @@ def run_tool(
     done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
     if not is_memory:
         return _changed("Dropped.", done)
-    for one in again:
-        with suppress(RecordNotFoundError):
-            yield call("delete", one.id, where, wait=WRITE_PATIENCE)
-    yield from delete_summaries([record, *again], where)
+    for one, rest in again:
+        if one.id not in shown.own_ids:
+            yield from take_out(one, rest, where)
+    yield from delete_summaries([record, *(one for one, _ in again)], where)
     return _changed("Forgotten.", done)
 
 
