@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from .statement_words import PEOPLE
 from .utterance_kinds import is_small_talk, needs_no_memory, sentence_spans
 
 _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others wrote
@@ -25,7 +26,8 @@ _BREAK = _pattern(
     r"|then|though|&|as(?= i\b)|plus|und|aber|weil|y|pero)\s)",
     # Where nothing but its subject or verb parts a statement from the request before it.
     r"(?<!\bmy)(?<!\bthe)(?<!\bour)(?<!\ba)\s(?=(?:(?:the|my|our) )?(?:new|right|correct|current)"
-    r" (?:[\w-]+ ){0,3}?(?:is\b|are\b|[\w+]*\d)|it['’]?s\s)",
+    r" (?:[\w-]+ ){0,3}?(?:is\b|are\b|[\w+]*\d)|(?<!\bif\s)it['’]?s\s)"
+    r"|\s(?=if (?:it|that|possible|you (?:have|know|still))\b)",
     r"(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bto)\s(?=(?:use|call me)\s)|(?<=[\u4e00-\u9fff])(?<!的)\s+",
     r"(?<![忘删清]了)(?<=[了吧])(?=新|现在|改|换|以后|我)|(?=并且?|然后|因为|而我|但)",
     r"(?<=[^我的掉了记\W])(?=(?:我的)?新[^，]{0,6}?(?:[是为]|\d))",
@@ -154,13 +156,17 @@ _RESTATES = _pattern(
 _CONTINUES = _pattern(
     r"[^\n]*\n(?!\s?[;；:：—–-]|.*\bnow\b)\W*(?:(?:and |or )?(?:(?:that (?:i|we|my|our|he|she|they)"
     r"|dass|que)\b.*|(?:what|who|whose|which|where)(?: \S+){1,3})|(?:and|or) (?:\w+ ){0,3}"
-    rf"{_DATA}(?: from .*)?|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$"
+    rf"{_DATA}(?: from .*)?|(?:and|or) (?:the|my|our|his|her|their) [a-z]+\W*"
+    r"|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$"
     r"|(?!.*\b(?:old|former|previous|wrong)\b)[^\n]*\n,[\s\d()+/.-]+$",
     r"\W*(?:that )?(?:i|we)\b[^\n]*\n\W*(?!i\b|it\b)(?:(?:and|or) [a-z]+\W*|[a-z]+[\s,])$",
 )
 _POLITE = _pattern(
-    r"\W*(?:also|one (?:(?:more|last) )?thing|(?:a )?(?:quick|small) \w+|ps|btw|by the way|actually"
-    r"|anyway|on second thoughts?|übrigens|por cierto|对了|另外|还有|那|顺便|拜托|求你了?"
+    r"\W*(?:also|and|so|oh|ah|well|(?:and |but )?(?:keep|leave) (?:the rest|everything else)"
+    r"|if (?:it|that|possible|you (?:have|know|still))\b.*|one (?:(?:more|last) )?thing"
+    r"|(?:a )?(?:quick|small) \w+|ps|btw|by the way|actually|anyway|on second thoughts?|übrigens"
+    r"|por cierto"
+    r"|[哦嗯哎啊]?(?:对了)?|另外|还有|那|顺便|拜托|求你了?"
     rf"|(?:(?:would|could|can|will) you ?)?(?:{_PLEASE})? ?(?:do me a favou?r)?)\W*"
 )
 _TAIL = _pattern(
@@ -177,6 +183,28 @@ _NOUN = _pattern(
     r"(?:my|our|the)\s+(?:(?:old|former|previous|wrong)\s+)?([a-z-]+(?: [a-z-]+){0,2})",
     "(?:我们?的?|旧的?|老的?|之前的?|以前的?|原来的?|那个|这个)*([\u4e00-\u9fff]{1,6})",
 )
+
+# What can only be read behind a request: of "it" or of somebody that it names, or why it is made.
+_BEHIND = _pattern(
+    r"(?P<lead>\W*(?:(?:because|since|as|but|so) )?(?:(?:sold|lost|gave|\w+ed) )?)(?P<pronoun>"
+    r"(?:it|(?:that|this)(?=['’]s| is| was)|s?he|they)(?!(?!s \d)[a-z]| and i\b)|[他她它]|那(?=是))"
+    r"(?P<is>['’]s|s(?= \d))?(?P<rest>.*)|(?:怕|免得|省得).*|[^\W我你\da-z]{1,4}了\W*$",
+)
+_HOLDS = re.compile(
+    r"\d|@|(?<=\w )[A-Z]\w|\b(?:now|instead|these days|should be)\b|现在|[改新换搬]"
+)
+_VAGUE = _pattern(
+    r"\b(?:s?he|it|them|him|her(?! \w)|embarrass\w*|private|secret|wrong|safer|personal|over"
+    r"|sensitive|cold|hot|raining|late|time|important|w?c?ould|feels?|makes?|hurts?|matters?)\b|[错看怕]|尴尬|隐私"
+)
+_NAMED = _pattern(
+    r"(?:.* (?:about|with) |the \w+ of )?(?P<noun>(?:(?P<owner>(?:my|our) [\w-]+|[a-z]+)['’]s "
+    r"|(?:my|our|the) )(?!.*\b(?:and|or|that|who)\b)(?:[\w-]+ ){0,2}?[\w-]+)"
+    r"(?: (?:i|we) (?:gave|told|said).*)?$"
+)
+_PERSON = _pattern(rf"(?:\b(?:{'|'.join(PEOPLE)})|ist|tor|yer|ex)$")
+_CHINESE_NAMED = re.compile(rf"(我?[^的]{{1,5}})的{_CHINESE_DATA}|(我们?的[^的]{{1,5}})")
+_OLD = _pattern(r"\b(?:old|former|previous|wrong) |[旧老](?!师|板|公|婆)|以前的?|之前的?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +237,14 @@ def _split(text: str) -> ForgetSplit:
     kept: list[str] = []
     asked: list[str] = []
     meant: list[str] = []
-    is_introduced, previous = False, ""
+    is_introduced, previous, stated = False, "", ""
     for start, end, after in sentence_spans(text):
         body = text[start:end]
         if meant and _RESTATES.match(f"{meant[-1]}\n{body}"):
             continue
         is_other = is_introduced or _QUOTED.search(text[:start])
+        if meant and not stated and not is_other:
+            body = _readable(body, meant[-1])
         stated, meant = (body, []) if is_other else _split_sentence(body, previous)
         asked += meant
         kept += [stated, text[end:after]] if stated else []
@@ -249,16 +279,43 @@ def _split_sentence(sentence: str, previous: str) -> tuple[str, list[str]]:
             asked[-1] += sentence[start:end]
             continue
         elif not _RESTATES.match(joined):
-            kept.append(sentence[start:end] if kept else clause.lstrip())
+            told = _readable(clause, asked[-1]) if is_open else clause
+            kept += [sentence[start:begin] + told if kept else told.lstrip()] if told else []
+            is_open = is_open and not told
+            continue
         is_open = bool(named)
     end_mark = sentence.rstrip()[-1:]
     if not asked or (end_mark == "?" and not _WISH.search(sentence)):
         return sentence, []
-    stated = "" if all(map(_is_polite, kept)) else "".join(kept)
+    stated = "".join(one for one in kept if not _is_polite(one)).lstrip(" ,，")
     if is_open and stated:
         stop = "。" if _CHINESE_TEXT.search(stated) else "."
         stated = stated.rstrip(",;，； ") + (stop if end_mark in ".!?。！？" else "")
     return stated, [_TAIL.sub("", _HEAD.sub("", one)).strip() for one in asked]
+
+
+def _readable(clause: str, named: str) -> str:
+    """Write a clause behind a request so that it is read alone; empty if it cannot be."""
+    found = _BEHIND.match(clause)
+    if found is None:
+        return clause
+    rest, pronoun = found["rest"] or "", found["pronoun"] or ""
+    is_held = bool(_HOLDS.search(rest) or (not pronoun and _HOLDS.search(clause)))
+    of = (_CHINESE_NAMED if _CHINESE_TEXT.search(named) else _NAMED).fullmatch(named)
+    if of is None or not pronoun or (_VAGUE.search(rest) and not is_held):
+        return clause if is_held else ""
+    if of.re is _CHINESE_NAMED:
+        noun = of[1] or of[2]
+    elif pronoun.lower() in {"he", "she"}:
+        noun = of["owner"] or (of["noun"] if _PERSON.search(of["noun"]) else "")
+    else:
+        noun = of["noun"]
+    if not noun:
+        return clause if is_held else ""
+    noun = _OLD.sub("", noun)
+    noun = noun[0].upper() + noun[1:] if pronoun[0].isupper() else noun
+    verb = " has" if rest.startswith(" been") else " is"
+    return found["lead"] + noun + (verb if found["is"] else "") + rest
 
 
 def _is_polite(clause: str) -> bool:
