@@ -85,7 +85,7 @@ _TELLS = _pattern(
     r".*\b(?:i|it(?! be possible)|we|that)\b(?!.*\byou\b)|\W*(?:if|you w(?:ill|ould))\b",
     rf"(?!.*\b(?:{_ASKING})\b).*\byou\b|(?!.*\byou\b).*(?:[^e]ed|forgot)\W*$",
     r"(?!.*\b(?:you|mind|stop)\b).*ing\W*$",
-    r"(?!把[^忘]*$|.*(?:[请帮能吧好别不停勿]|麻烦|拜托|可以|希望|让|应该|[要需]你)).*[你您了]",
+    r"(?!把[^忘]*$|.*(?:[请帮能吧好别不停勿当]|麻烦|拜托|可以|希望|让|应该|[要需]你)).*[你您了]",
 )
 
 # What is a person's own.
@@ -96,7 +96,7 @@ _DATA = (
     r"|details|(?:personal|private|medical|health|my) data|(?:medical|health) (?:record|histor)\w*)"
 )
 _CHINESE_DATA = (
-    "(?:电话|手机|号码?|地址|住址|生日|[份签]证|密码|邮箱|[行用]卡|工资|收入|年龄|体重|身高|[鞋尺]码"
+    "(?:电话|手机|号码?|账[号户]|地址|住址|生日|[份签]证|密码|邮箱|[行用]卡|工资|收入|年龄|体重|身高|[鞋尺]码"
     "|病[历史]|过敏|名字?|昵称|车牌|邮编|护照|血型|信息|资料|数据|偏好|位置|联系方式)"
 )
 _WHO = r"(?:i|we|my|our|he|she|they)\b"
@@ -105,19 +105,27 @@ _OWN = _pattern(
     rf"(?:about |all of |any (?:mention )?of |all |any )*(?:(?:that )?{_WHO}|(?:mine|me)\W*$"
     r"|(?:what|where|who|when|which|why|how (?:much|many|old))\b(?: \S+){0,3}? (?:i|we|my|our)\b"
     rf"|(?:everything|anything|all|whatever)\b(?=(?: that)? (?:about|{_WHO})|\W*$)"
-    rf"|the (?:old|previous|former|other|wrong) ones?\b|(?:the |this )?(?:\w+ ){{0,2}}{_DATA}\W*$"
-    r"|(?:the|that) (?:whole )?(?:thing|stuff|part|bit|note|fact|memory|memories)s? (?:about|on"
-    rf"|that|(?:where )?i|we)\b|(?-i:(?:[A-Z][\w.]+ ){{0,2}}[A-Z]\w+['’]s )(?:\w+ ){{0,3}}{_DATA}\b"
-    r"|(?:alles|was|wo|wie|wer|dass|mich|(?:meine?|unsere?)[mnrs]?|(?:die|den|das) alte)\b"
+    rf"|the (?:old|previous|former|other|wrong) ones?\b|(?:the |this )?(?:\w+ ){{0,2}}{_DATA}"
+    r"(?: (?:for|of|to) (?:the|my|our) \w+)?\W*$"
+    r"|(?:the|that) (?:whole )?(?:thing|stuff|part|bit|note|fact|memory|memories)s? (?:about|with"
+    r"|on|that|(?:where )?i|we)\b|(?-i:(?:[A-Z][\w.]+ ){0,2}[A-Z]\w+['’]s )"
+    rf"(?:\w+ ){{0,3}}{_DATA}\b|(?:alles|was|wo|wie|wer|dass|mich|(?:meine?|unsere?)[mnrs]?|(?:die|den|das) alte)\b"
     r"|(?:lo que|que|mis?|nuestr[oa]s?|todo|dónde|(?:el|la) (?:viej|antigu|anterior)\w*)\b)",
     r"(?!.*(?:指[示令]|消息|问题|规则|账$))(?:(?:所有|一切|全部)(?:$|.*[我你])|我.|关于|有关|[那这][件条]|刚"
-    rf"|之前|以前|旧|.{{1,6}}的{_CHINESE_DATA}$)",
+    rf"|之前|以前|旧|[^里中上写错]{{1,6}}的{_CHINESE_DATA}$|(?:家里|[^里中上写错]){{2,8}}(?:{_CHINESE_DATA}$|的事情?$"
+    r"|[那这][件条](?:事情?|记[录忆])?$))",
 )
 _INFORMATION = _pattern(
     r"(?:(?:all|any|of|the) )*(?:my|our)(?: (?!(?:that|which|to|for|with|and|the|in|on|last|draft"
     rf"|page|line|build|file|test)\b)[\w'’/-]+){{0,3}}? {_DATA}\W*$|my data$",
     rf"(?:the )?{_DATA} of (?:my|our)(?: [\w'’]+){{1,3}}\W*$",
     rf"[^里中上]{{0,4}}?(?:我|自己)[^里中上]{{0,12}}?{_CHINESE_DATA}[\d-]*$",
+)
+# What may be a person's own, where he asks the memory for it: "please forget the car".
+_MATTER = _pattern(
+    rf"(?:the|that) (?:\w+ ){{0,2}}(?:{'|'.join(PEOPLE)}|{_DATA}|cars?|school|job|loan"
+    r"|appointments?|debts?|mortgage|illness|surgery|operation|pregnancy|wedding|divorce|marriage|affair|dentist"
+    r"|therap(?:y|ist)|surprise(?: \w+)?|secret|flights?|trip|party|birthday|account|lawsuit)$"
 )
 # What was told to the memory: no other place has it.
 _TOLD = _pattern(
@@ -129,7 +137,7 @@ _TOLD = _pattern(
     r"|remember|(?:learned|have|got|stored?|saved?|noted?|kept)\b.*\b(?:about|on|of))\b",
     r"(?:(?:(?:all|any|every|your) )+memor(?:y|ies) of|.*memor(?:y|ies) (?:about|that|where))\b",
     r".*(?:我|刚才|刚刚|之前|先前|以前).{0,4}?(?:说|告诉|提|讲)[过到起了你的]|.*(?:那条|我.*的)记录",
-    r".*你.{0,3}?(?:[记存]|知道|对我|了解)|.*(?:关于|有关).*(?:我|记忆|记录)",
+    r"[^里中上表第个]{2,8}那条(?:记[录忆])?$|.*你.{0,3}?(?:[记存]|知道|对我|了解)|.*(?:关于|有关).*(?:我|记忆|记录)",
 )
 _MEMORY = _pattern(
     r"\s(?:from|out of|off|in|on|aus|de) (?:(?:your|ur|tu|deine[mn]) (?:\w+ ){0,2}?(?:memor|notes"
@@ -352,5 +360,7 @@ def _request(clause: str) -> str | None:
     if _IT.fullmatch(what):
         return ""
     forms = (_TOLD, _INFORMATION, _OWN)[: 3 if is_in_memory else _KINDS[kind]]
+    if kind == "forget" and _WISH.search(manner):
+        forms = (*forms, _MATTER)
     is_meant = any(form.match(what) for form in forms) or (is_in_memory and "从" in before)
     return what.strip() if is_meant else None
