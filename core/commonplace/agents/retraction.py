@@ -58,9 +58,12 @@ _TELLS_OF = (
 # Who asks to forget a name or a number does not mean a text without any.
 _KINDS = (
     (re.compile(r"\bname\b|[名姓]"), re.compile(r"(?<=.) \W?[A-ZÀ-Þ]|^\w+ is (?:my|our)|[叫姓是]")),
-    (re.compile(r"\b(?:number|pin)$|[号码]$"), re.compile(r"[\d一二三四五六七八九十百千万]")),
+    (
+        re.compile(r"\b(?:number|pin)$|[号码]$"),
+        re.compile("[\\d一二三四五六七八九十百千万]|(?<=[一-鿿])[a-zA-Z]"),
+    ),
 )
-_PASSING = r"\b(?:the|an?|this|that|at|to) (?:\w+ )?(?:{0})s?\b"
+_PASSING = r"\b(?:the|an?|this|that|at|to) (?:\w+ )?(?:{0})s?\b(?! (?:is|are|ends)\b|:)"
 # Where a clause begins that may state something of its own; what does; what is read behind another.
 _CLAUSE = re.compile(
     r"(?:,|;|,? and|,? but) (?=(?:my|our|the)(?: [\w-]+){1,4} (?:is|are|was|were|has|have|ends)\b"
@@ -90,9 +93,8 @@ def retract(
 ) -> Plan[list[Record]]:
     """Delete what each request names, where one memory is clearly meant; return what is changed.
 
-    Of a text that states other things, too, the clauses that are named are taken out.
-
-    What repeats it goes too, and the summary of its session. What is meant scores above .35, tells
+    Of a text that states other things, too, the clauses that are named are taken out. What repeats
+    it goes too, and the summary of its session. What is meant scores above .35, tells
     of the same person, and has more of the words that are named than every other such memory; of
     two that have as many the older is meant by "my old number".
 
@@ -116,11 +118,9 @@ def retract(
         meant = _meant(text, words, [one for one in earlier if one.record.id not in gone])
         if meant is None:
             continue
-        part, rest = _cut(
-            meant.text, partial(_names, text, words, _shares(words, text, meant.text))
-        )
-        told = replace(meant, text=part)
-        again = yield from repetitions(told, where, policy, words)
+        share = _shares(words, text, meant.text)
+        part, rest = _cut(meant.text, partial(_shares, words, text), share)
+        again = yield from repetitions(replace(meant, text=part), where, policy, words)
         for record, left in ((meant, rest), *again):
             is_new = record.id in own or record.created_at >= before
             if record.id not in gone and not is_new and (yield from take_out(record, left, where)):
@@ -145,8 +145,10 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
 
     Of one word alone, or one Chinese noun, 1 if it is what is told of, .9 if it is in it in the
     same form, .4 in passing: who parked in the street does not mean the park, and who saw the
-    doctor does not say who that is.
+    doctor does not say who that is. -1 if there is no name or number where one is asked for.
     """
+    if any(kind.search(text) and not has.search(told) for kind, has in _KINDS):
+        return -1.0
     noun = _CHINESE_NOUN.fullmatch(text)
     if noun is None and len(words) > 1:
         return len(words & _content(told)) / len(words)
@@ -163,24 +165,16 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
     return (0.4 if is_passing and not is_asked_so else 0.9) if is_there else 0.0
 
 
-def _has_kind(text: str, told: str) -> bool:
-    return not any(kind.search(text) and not has.search(told) for kind, has in _KINDS)
+def _cut(text: str, fit: Callable[[str], float], least: float) -> tuple[str, str]:
+    """Divide a text into the clauses that fit what is meant, and what can be read without them.
 
-
-def _names(text: str, words: frozenset[str], least: float, part: str) -> bool:
-    return _has_kind(text, part) and _shares(words, text, part) >= least
-
-
-def _cut(text: str, is_meant: Callable[[str], bool]) -> tuple[str, str]:
-    """Divide a text into the clauses that are meant, and what can be read without them.
-
-    All of it is meant if no clause alone is, or nothing else states something of its own.
+    All of it is meant if no clause alone fits, or nothing else states something of its own.
     """
     sentences = [
         (_CLAUSE.split(text[start:end].rstrip(_ENDS)), start, after)
         for start, end, after in sentence_spans(text)
     ]
-    meant = [part for parts, *_ in sentences for part in parts if is_meant(part)]
+    meant = [part for parts, *_ in sentences for part in parts if fit(part) >= least]
     values = {one for part in meant for one in _values(part) if any(map(str.isdigit, one))}
     comma = "，" if has_cjk(text) else ", "
     rest, is_gone, is_own = "", False, False
@@ -211,8 +205,9 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         of = subject(record.text, record.text.lower())
         is_named = about != "me" and about in record.text.lower()
         is_other = about not in ("", "user") and of not in ("", "user", about) and not is_named
-        if record.role != "assistant" and not is_other and _has_kind(text, record.text):
-            ranked.append((_shares(words, text, record.text), match))
+        share = _shares(words, text, record.text)
+        if record.role != "assistant" and not is_other and share >= 0:
+            ranked.append((share, match))
     if _FORMER.search(text):
         ranked = _without_new([one for one in ranked if one[0] >= 0.5])
     share, best = max(ranked, key=lambda one: (one[0], one[1].score), default=(0.0, None))
@@ -223,8 +218,8 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         match.record
         for other, match in ranked
         if match is not best
-        and _is_rival(match, best, may_be=other == share or not (is_sure or 0 < other < share))
-        and not _repeats(match.record, best.record)
+        and _is_rival(match, best, may_be=other == share or (not is_sure and not other))
+        and not _repeats(match.record, best.record, words, match.record.text)
     ]
     if not others:
         return best.record
@@ -267,37 +262,32 @@ def repetitions(
     found: Sequence[Match] = yield call(
         "search", to_query(meant.text), where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
     )
-    others = [one.record for one in found if _repeats(one.record, meant, words)]
-    return [(one, _cut(one.text, partial(_says, one, meant, words))[1]) for one in others]
+    others = [one.record for one in found if _repeats(one.record, meant, words, one.text)]
+    return [(one, _cut(one.text, partial(_repeats, one, meant, words), 1)[1]) for one in others]
 
 
-def _says(record: Record, meant: Record, words: Collection[str], part: str) -> bool:
-    return _repeats(replace(record, text=part), meant, words)
-
-
-def _repeats(one: Record, meant: Record, asked: Collection[str] = ()) -> bool:
-    """Tell whether a record says another again.
+def _repeats(one: Record, meant: Record, asked: Collection[str], text: str) -> bool:
+    """Tell whether a text of a record says another record again.
 
     That is an answer with a name or number of it, or with most of its words; a fact drawn from it;
-    and what has no other word or number.
+    and what has the words that are asked for, one of its names or numbers, and no other word.
     """
-    if one.id == meant.id or normalize(one.text) == normalize(meant.text):
+    if one.id == meant.id or normalize(text) == normalize(meant.text):
         return one.id != meant.id
-    words, others = _content(meant.text), _content(one.text)
-    values, other_values = _values(meant.text), _values(one.text)
-    if one.role == "assistant":
-        pairs = vocabulary(meant.text) & vocabulary(one.text)
-        is_told = bool(values & other_values)
-        if is_told and asked and others.issuperset(asked):
-            return True
-        if not (values and other_values):
-            is_told = len(words & others) > 1 and not all(map(has_cjk, words & others))
-            is_told = is_told or any(len(pair) > 1 and has_cjk(pair) for pair in pairs)
-    elif (one.kind == "episode") != (meant.kind == "episode"):
+    words, others = _content(meant.text), _content(text)
+    values, other_values = _values(meant.text), _values(text)
+    is_told = bool(values & other_values)
+    is_asked = is_told and bool(asked) and others.issuperset(asked)
+    if (one.kind == "episode") != (meant.kind == "episode"):
         is_told = abs(one.created_at - meant.created_at) <= _TOGETHER
-    else:
-        is_told = len(others) > 1 and others <= words and other_values <= values
-    return is_told and len(words & others) >= _SHARED * min(len(words), len(others)) > 0
+    elif one.role != "assistant":
+        return is_asked and others <= words and not change_words(text)
+    elif not (values and other_values):
+        shared = vocabulary(meant.text) & vocabulary(text)
+        pairs = [word for word in shared if has_cjk(word) and len(word) > 1]
+        is_told = bool(pairs) or len([one for one in words & others if not has_cjk(one)]) > 1
+    enough = _SHARED * min(len(words), len(others))
+    return is_asked or (is_told and len(words & others) >= enough > 0)
 
 
 def _values(text: str) -> frozenset[str]:

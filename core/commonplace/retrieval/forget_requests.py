@@ -109,7 +109,8 @@ _OWN = _pattern(
     r"(?: (?:for|of|to) (?:the|my|our) \w+)?\W*$"
     r"|(?:the|that) (?:whole )?(?:thing|stuff|part|bit|note|fact|memory|memories)s? (?:about|with"
     r"|on|that|(?:where )?i|we)\b|(?-i:(?:[A-Z][\w.]+ ){0,2}[A-Z]\w+['’]s )"
-    rf"(?:\w+ ){{0,3}}{_DATA}\b|(?:alles|was|wo|wie|wer|dass|mich|(?:meine?|unsere?)[mnrs]?|(?:die|den|das) alte)\b"
+    rf"(?:\w+ ){{0,3}}{_DATA}\b|(?:alles|was|wo|wie|wer|dass|mich|(?:meine?|unsere?)[mnrs]?"
+    r"|(?:die|den|das) alte)\b"
     r"|(?:lo que|que|mis?|nuestr[oa]s?|todo|dónde|(?:el|la) (?:viej|antigu|anterior)\w*)\b)",
     r"(?!.*(?:指[示令]|消息|问题|规则|账$))(?:(?:所有|一切|全部)(?:$|.*[我你])|我.|关于|有关|[那这][件条]|刚"
     rf"|之前|以前|旧|[^里中上写错]{{1,6}}的{_CHINESE_DATA}$|(?:家里|[^里中上写错]){{2,8}}(?:{_CHINESE_DATA}$|的事情?$"
