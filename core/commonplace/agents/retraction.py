@@ -1,7 +1,7 @@
-"""Retraction: deletes the memory that a user's request to forget clearly means.
+"""Retraction: takes out what a user's request to forget clearly means, and what says it again.
 
-For agents without the tool `forget_memory`, whose model cannot do it. Where two memories may be
-meant, or everything, nothing is deleted.
+By words for agents without the tool `forget_memory`, whose model cannot do it. Where two memories
+may be meant, or everything, nothing goes.
 """
 
 import re
