@@ -1,6 +1,6 @@
 """Are standing instructions told from ordinary sentences? Precision and recall of their forms.
 
-And do they give way to what ends or eases them, and to nothing else?
+And do they give way to what ends or eases them, and to nothing else, such as a wish for a text?
 
     python benchmarks/instructions.py [--misses]
 
@@ -31,7 +31,8 @@ def main(
     table = Table(title="standing instructions")
     for name in ("language", "sentences", "precision", "recall", "standing", "ordinary"):
         table.add_column(name)
-    ending, later, wrong = sets.pop("ending"), sets.pop("later"), list[str]()
+    ending, later, wishes = (sets.pop(name) for name in ("ending", "later", "wishes"))
+    wrong: list[str] = []
     for language, parts in sets.items():
         for part, texts in parts.items():
             missed = [one for one in texts["standing"] if not find_instructions(one)]
@@ -49,6 +50,7 @@ def main(
     Console().print(table)
     Console().print(_ended(ending, wrong))
     Console().print(_later(later, wrong))
+    Console().print(_wishes(wishes, wrong))
     if misses:
         Console().print("\n".join(wrong))
 
@@ -88,6 +90,19 @@ def _later(sets: dict[str, Any], wrong: list[str]) -> Table:
         table.add_row(part, *map(str, counts), str(len(ordinary)))
         wrong += [f"held: {old} | {new}" for old, new in held]
         wrong += [f"taken: {one}" for one in taken] + [f"ends: {one}" for one in ending]
+    return table
+
+
+def _wishes(sets: dict[str, Any], wrong: list[str]) -> Table:
+    """Count the wishes for one text that are taken for an instruction, or for the end of one."""
+    table = Table(title="wishes for the text at hand")
+    for name in ("sentences", "taken", "of"):
+        table.add_column(name)
+    for part, texts in sets.items():
+        triples = texts["triples"]
+        taken = [one for old, text, one in triples if find_instructions(one, [old], [text])]
+        table.add_row(part, str(len(taken)), str(len(triples)))
+        wrong += [f"taken: {one}" for one in taken]
     return table
 
 

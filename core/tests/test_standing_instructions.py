@@ -358,6 +358,7 @@ def test_instructions_take_no_more_than_their_room(memory):
 
 SETS = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))
 ENDING, LATER = SETS["ending"], SETS["later"]
+WISHES = [triple for part in SETS["wishes"].values() for triple in part["triples"]]
 
 
 def pairs(name):
@@ -398,6 +399,60 @@ def test_what_only_ends_another_is_not_shown(memory, old, new, shown):
 
     assert shown == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
     assert {old, new} == set(preferences(memory))
+
+
+@pytest.mark.parametrize(("old", "text", "wish"), WISHES)
+def test_a_wish_for_the_text_at_hand_neither_instructs_nor_ends_an_instruction(
+    memory, old, text, wish
+):
+    tell(memory, old)
+    held = preferences(memory)
+    tell(memory, text, wish)
+
+    assert held == preferences(memory)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "More formal, please.",
+        "make it more casual please",
+        "a bit warmer",
+        "skip the intro",
+        "Don't add a title.",
+        "再正式一点",
+        "语气再软一点",
+        "口气别那么硬",
+        "换成中文",
+    ],
+)
+def test_what_can_only_be_for_one_text_needs_no_request_before_it(text):
+    held = ["Be casual with me, always.", "以后都用英文回答我。", "Always add a title."]
+
+    assert () == find_instructions(text, held)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Never use emojis.", "You can use emojis again."),
+        ("Always answer in French.", "No more French from now on, thanks."),
+        ("以后都用英文回答。", "改回中文吧"),
+        ("以后别用表情符号。", "以后可以用表情了"),
+    ],
+)
+def test_what_ends_an_instruction_does_so_beside_a_text_at_hand(memory, old, new):
+    tell(memory, old, "Write a poem about the sea.", "帮我写一首诗", new)
+
+    assert old not in [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+def test_a_request_for_a_text_in_another_session_makes_no_wish_of_an_instruction(memory):
+    other = Scope(user_id="alice", agent_id="bot", session_id="yesterday")
+    agent(memory).write([Message(text="Write a poem about the sea.", at=MONDAY)], other)
+    tell(memory, "No emojis, please.")
+
+    assert ["No emojis, please."] == preferences(memory)
 
 
 def test_an_ended_instruction_that_is_told_again_holds_again(memory):

@@ -283,6 +283,52 @@ REQUEST = re.compile(
     re.IGNORECASE,
 )
 QUESTION = re.compile(r"[?？吗呢]\W*$")
+# A request for a text, ...
+_ONE_TEXT = (
+    r"(?:letter|e-?mail|mail|message|note|text|poem|haiku|song|story|essay|speech|toast|invitation"
+    r"|card|caption|headline|slogan|post|tweet|ad|advert|blurb|bio|review|recipe|report|paragraph"
+    r"|article|summary|description|joke|script|function|query|reply|answer|wish|greeting|verse"
+    r"|limerick|menu|flyer|translation|apology|introduction|statement|agenda|plan|list)s?"
+)
+TEXT = re.compile(
+    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bshe )(?<!\bhe )\b(?:(?:write|draft|compose|rewrite"
+    r"|rephrase|reword|translate|summari[sz]e|proofread|polish|shorten|edit|word|phrase)"
+    r"(?: (?:me|us|up|out))* (?:a|an|the|this|that|these|it|my|our|some|another|\w+ (?:lines?"
+    rf"|sentences?|words?))\b|(?:make|create|prepare|give|do|i need|i want|like|need|want)"
+    rf"(?: me| us)? (?:a|an|some|another) (?:[\w'’-]+ ){{0,3}}{_ONE_TEXT}\b)"
+    r"|(?:^|[，。；！,;!\s])(?:请|麻烦|拜托|帮|替|为|给|把|将|你|我|再|能|可以|想要?)[^，。；！？]{0,20}"
+    r"(?:写|起草|草拟|拟|翻译|译|改写|润色|总结|概括|编|生成|做|来|作|列)(?:[一两几三个封首篇句段份条张则下成]|[^，。了过]{0,8}$)"
+    r"|^\W*(?:写|起草|草拟|拟|翻译|改写|润色|编|作|来)[一两几三个封首篇句段份条张则下成]",
+    re.IGNORECASE,
+)
+# ... words by which a wish is for more than that text, ...
+LASTING = re.compile(
+    rf"\b(?:{FROM_NOW}|from here|always|never|ever|every|each|all|again|any ?more|any longer"
+    r"|no longer|back to|after all|when|whenever|if|unless|at all times|(?:with|to|for|call|calling"
+    r"|address|remind|ask|warn) me|prefer|recommend\w*|suggest\w*|throughout|in general"
+    r"|(?:your|the) (?:answers|replies|responses|messages|explanations)|stop \w+ing|rules?"
+    r"|you (?:don['’]t|do not|needn['’]t|no longer)|(?:is|are) (?:\w+ )?(?:fine|ok|okay|allowed"
+    r"|welcome))\b|以后|之后|今后|往后|将来|从(?:现在|今)|[每总]|一直|始终|永远|一律|再也|[改换说]回|恢复|又|无所谓|随便"
+    r"|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|[^太]了\W*$|[^太]了[，,]|别再|老是|凡是|时候",
+    re.IGNORECASE,
+)
+# ... and a wish for the text at hand by its form.
+_MORE = (
+    r"(?:(?:more|less) (?!\w+s\b)\w+"
+    r"|(?:short|brief|clear|simpl|warm|soft|light|strong|kind|nic|funni|tight|crisp|cool)e?r)"
+)
+OF_ONE_TEXT = re.compile(
+    r"^\W*(?:(?:and|but|now|ok|okay|please|kindly|just|make (?:it|this|that)|a (?:bit|little)"
+    rf"|slightly|much|even|still)\b,? *)*{_MORE}(?:,? (?:and |but )?{_MORE})*(?:,? (?:please|tone"
+    r"|thanks))*\W*$"
+    r"|^\W*(?:(?:and|but|please|ok|okay|just)\b,? *)*"
+    r"(?:(?:skip|drop|leave out|cut|omit|lose|remove) (?:the|that|this)"
+    r"|(?:don['’]t|do not) (?:add|use|include|mention|write) (?:an?|the|that|this))"
+    r" \w+(?<!s)(?:,? please)?\W*$"
+    r"|^\W*(?:请|语气|口气|[写说改]得?)*(?:(?:再|更|稍微)[^，。了吧]{1,5}?一?[点些]儿?|别[那这]么[^，。了吧]{1,4})\W*$"
+    r"|^\W*请?(?:翻译|改写?|换|转|变)成[^，。了吧]{1,6}\W*$",
+    re.IGNORECASE,
+)
 START = re.compile(LEAD + _NOT_NOW, re.IGNORECASE)
 
 

@@ -13,7 +13,13 @@ from functools import lru_cache
 from itertools import product
 
 from ..retrieval.lexical import tokens, vocabulary
-from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize, sentence_spans
+from ..retrieval.utterance_kinds import (
+    is_small_talk,
+    needs_no_memory,
+    normalize,
+    sentence_spans,
+    sentences,
+)
 from ..sans_io import Plan, call
 from ..types import Fact, Message, Page, Record, Scope
 from . import instruction_words as wording
@@ -25,13 +31,16 @@ _MAX_MESSAGE = 1_000  # characters: in a longer one the user has pasted what oth
 _MAX_INSTRUCTION = 300
 _MAX_COUNT = 5
 _MAX_RECORDS = 50
+_RECENT = 4  # turns of a user in which a text that he asked for is at hand
 _CACHED = 1_024  # sentences: those that are stored are read in every turn
 _CACHED_PAIRS = 8_192  # those of 50 instructions are compared in every turn
 _LEAST_SHARED = 0.25  # of the words that an instruction is about
 _OF_CASE = 2  # words that name an instruction by its case
 
 
-def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
+def find_instructions(
+    text: str, held: Sequence[str] = (), before: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Read the standing instructions of a user's text, sentence by sentence; often none.
 
     Among them is what ends or eases an earlier one, such as "you can use emojis again". Those that
@@ -41,9 +50,16 @@ def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
 
     Args:
         held: earlier instructions. A sentence that ends one of them may have any form.
+        before: what the user said before in the session, oldest first. Soon after a request for a
+            text, "no emojis, please" is a wish for that text, which neither is an instruction nor
+            ends one; "more formal, please" always is.
     """
     found = []
+    has_text = any(map(_asks_for_text, (*before[-_RECENT:], text)))
     for sentence in _readable(text):
+        is_once = has_text or wording.OF_ONE_TEXT.search(sentence)
+        if is_once and not wording.LASTING.search(sentence):
+            continue
         if (
             _eases(sentence)
             or (_is_standing(sentence) and not needs_no_memory(sentence))
@@ -78,6 +94,13 @@ def _parts(sentence: str) -> list[str]:
     if len(parts) > 1 and not re.search(wording.FROM_NOW, parts[-1], re.IGNORECASE):
         parts = [one if _is_standing(one) else f"From now on {one}" for one in parts]
     return parts if all(map(_is_standing, parts)) else [sentence]
+
+
+def _asks_for_text(text: str) -> bool:
+    return any(
+        wording.TEXT.search(one) and not wording.LASTING.search(one)
+        for one in sentences(text[:_MAX_MESSAGE])
+    )
 
 
 def may_end_instructions(text: str) -> bool:
@@ -371,14 +394,27 @@ def _about(sentence: str) -> frozenset[str]:
 # -- records ------------------------------------------------------------------------------------
 
 
-def instruction_facts(messages: Sequence[Message], held: Sequence[str] = ()) -> list[Fact]:
-    """Make a preference of each standing instruction in the turns that users said."""
+def instruction_facts(
+    messages: Sequence[Message], held: Sequence[str] = (), before: Sequence[str] = ()
+) -> list[Fact]:
+    """Make a preference of each standing instruction in the turns that users said.
+
+    Args:
+        held, before: see `find_instructions`.
+    """
+    said = [one for one in messages if one.role == "user"]
+    texts = [*before, *(one.text for one in said)]
     return [
         Fact(text=instruction, kind="preference", at=message.at, metadata={MARK: True})
-        for message in messages
-        if message.role == "user"
-        for instruction in find_instructions(message.text, held)
+        for place, message in enumerate(said, len(before))
+        for instruction in find_instructions(message.text, held, texts[:place])
     ]
+
+
+def recent_words(scope: Scope) -> Plan[list[str]]:
+    """Read what the user said last in a session, oldest first."""
+    page: Page = yield call("list", scope, kinds=("episode",), limit=2 * _RECENT)
+    return [one.text for one in reversed(page.records) if one.role == "user"]
 
 
 def list_instructions(where: Scope, policy: Policy) -> Plan[list[Record]]:

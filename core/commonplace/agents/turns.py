@@ -38,6 +38,7 @@ from .standing_instructions import (
     instruction_facts,
     list_instructions,
     may_end_instructions,
+    recent_words,
     without_replaced,
 )
 
@@ -205,7 +206,10 @@ def _instructions(
         return []
     known: Sequence[Record] = yield call("get_many", list(messages), scope)
     ids = {record.id for record in known}
-    facts = instruction_facts([one for key, one in messages.items() if key not in ids], held)
+    before = yield from recent_words(scope)
+    facts = instruction_facts(
+        [one for key, one in messages.items() if key not in ids], held, before
+    )
     return [replace(fact, metadata={**policy.metadata, **fact.metadata}) for fact in facts]
 
 
