@@ -365,7 +365,10 @@ def pairs(name):
     return [pair for part in ENDING.values() for pair in part[name]]
 
 
-@pytest.mark.parametrize(("old", "new"), [*ENDING["apart"]["pairs"], *LATER["fresh"]["pairs"]])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [*ENDING["apart"]["pairs"], *ENDING["reasons"]["pairs"], *LATER["fresh"]["pairs"]],
+)
 def test_an_instruction_gives_way_to_what_ends_it_in_other_words(memory, old, new):
     tell(memory, old, new)
 

@@ -276,6 +276,9 @@ QUOTED = re.compile(
     r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
     re.DOTALL | re.MULTILINE,
 )
+ONE_ONLY = re.compile(
+    r"\bonly\W+(?:and )?no (?:expla|prose|comment|text|words|talk)", re.IGNORECASE
+)
 JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
 REQUEST = re.compile(
     rf"{LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
@@ -309,7 +312,7 @@ LASTING = re.compile(
     r"|(?:your|the) (?:answers|replies|responses|messages|explanations)|stop \w+ing|rules?"
     r"|you (?:don['’]t|do not|needn['’]t|no longer)|(?:is|are) (?:\w+ )?(?:fine|ok|okay|allowed"
     r"|welcome))\b|以后|之后|今后|往后|将来|从(?:现在|今)|[每总]|一直|始终|永远|一律|再也|[改换说]回|恢复|又|无所谓|随便"
-    r"|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|[^太]了\W*$|[^太]了[，,]|别再|老是|凡是|时候",
+    r"|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|说话|聊天|[^太]了\W*$|[^太]了[，,]|别再|老是|凡是|时候",
     re.IGNORECASE,
 )
 # ... and a wish for the text at hand by its form.
@@ -351,6 +354,14 @@ ON_OFF = {
         r"|总结|出处|客套话",
     }.items()
 }
+_FORMAL = (
+    r"formal(?:ly|it(?:y|ies))?|polite(?:ly)?|(?<!it['’]s )serious(?:ly)?|sober|businesslike"
+    r"|matter[- ]of[- ]fact|正式|敬语|客气|客套|正经|严肃|书面语?化?|文绉绉"
+)
+_INFORMAL = (
+    r"loosen up|informal(?:ly|ity)?|casual(?:ly)?|relaxed|chatty|playful(?:ly)?|humorous|cheeky"
+    r"|随意|口语化?|幽默|俏皮|活泼"
+)
 VALUED = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
     for name, form in {
@@ -358,8 +369,7 @@ VALUED = {
         "length": r"short(?:er)?|brief(?:er)?|concise|terse"
         r"|(?:under|at most|more than) \w+ (?:words|sentences)|long(?:er)?|detailed|thorough"
         r"|简短|简洁|短|超过|详细|长",
-        "tone": r"loosen up|(?:in)?formal(?:ly|it(?:y|ies))?|polite(?:ly)?|casual(?:ly)?|relaxed"
-        r"|正式|敬语|客气|随意|口语化?",
+        "tone": f"{_FORMAL}|{_INFORMAL}",
         "script": "(?:traditional|simplified) (?:chinese|characters)|[繁简]体[字中]?文?",
         "spelling": r"(?:american|british|us|u\.s\.|uk) (?:spellings?|english)",
         "units": r"metric|imperial|celsius|fahrenheit|kilomet(?:er|re)s?|miles?|公制|英制"
@@ -375,8 +385,8 @@ MEANS = {
         "british": "british|uk ",
         "short": "short|brief|concise|terse|under|at most|more than|简|短|超过",
         "long": "long|detailed|thorough|详细|长",
-        "formal": "formal|polite|正式|敬语|客气",
-        "informal": "loosen|informal|casual|relaxed|随意|口语",
+        "formal": _FORMAL,
+        "informal": _INFORMAL,
         "metric": "metric|celsius|kilomet|公|摄氏",
         "imperial": "imperial|fahrenheit|mile|英[制里]|华氏",
         "chinese": "中|汉|mandarin",
@@ -426,8 +436,10 @@ NEGATIVE = re.compile(
 LIFTED = re.compile(
     r"\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|没关系|没问题|没事|不要超过"
 )  # looks negative, and is not
+_WHILE = "时候|(?<!小)时(?![间区刻候])"
 CONDITION = re.compile(
-    r"\b(?:when|whenever|if (?!you)|unless|except|each time|every time)\b|时候?|如果|每当",
+    r"\b(?:when|whenever|if (?!you)|unless|except|each time|every time)\b|如果|每当"
+    rf"|{_WHILE}",
     re.IGNORECASE,
 )
 CASE = re.compile(rf"{CONDITION.pattern}|\bfor\b", re.IGNORECASE)
@@ -607,7 +619,7 @@ TASK = re.compile(
     r"^\W*(?:please |now |then )*(?:translate|convert|show|send|give|write|say|answer|explain|list"
     r"|find|tell|put|use|make|read)\b(?: me)? (?:the|this|that|it|a|an|my|these|those)\b"
     rf"|^\W*(?:(?:and|now|then|also|again) )*in (?:{LANGUAGE})\b"
-    r"|^\W*(?:请|帮我|给我)*(?:把|写一|讲个|列|翻译)|一[封首篇句]",
+    r"|^\W*(?:请|帮我|给我)*(?:把|写一|讲个|列(?!表)|翻译)|一[封首篇句]",
     re.IGNORECASE,
 )
 CLAUSES = re.compile(r"[,，；!！.。—]\s*|;\s|\s(?=(?:and|but|because|since|so)\s)", re.IGNORECASE)
@@ -639,10 +651,10 @@ GENERAL_CHINESE = re.compile(
 )
 MORE_PLAIN = PLAIN_WORDS.union(
     (
-        "after before about am any's anything applies basics been being bring broken cancel "
+        "after around before about am any's anything applies basics been being bring broken cancel "
         "care changed "
         "clearer confuse confuses confusing didn't different down dumb easier everything "
-        "explain feels first forget gets goes got hard has hear heart help helps i i'd i'm "
+        "explain feels first forget gets goes got hard has hear heart help helps hm i i'd i'm "
         "i've idea ignore know language makes my myself name names nerves never old one "
         "others pick pointless prefer quit read readable recommend rules save say see sense "
         "sick silly simple simpler something spelling suggest suits than these they they're "
@@ -669,10 +681,10 @@ IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
 YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
 # What has one value at a time: forms of the values of each matter.
 _TONES = (
-    r"(?<!to )normal(?:ly)?|loosen|relaxed tone|easier on|gentl\w+|(?:in)?formal\w*"
-    r"|polite\w*|casual\w*|(?:brutal\w* )?honest\w*|blunt\w*|harsh\w*|strict\w*|sarcas\w+"
+    rf"(?<!to )normal(?:ly)?|loosen|easier on|gentl\w+|{_FORMAL}|{_INFORMAL}"
+    r"|(?:brutal\w* )?honest\w*|blunt\w*|harsh\w*|strict\w*|sarcas\w+"
     r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)"
-    r"|正常|温柔|毒舌|严厉|正式|随意|客气|像[^，。]+"
+    r"|正常|温柔|毒舌|严厉|像[^，。]+"
 )
 MATTERS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
@@ -700,12 +712,15 @@ LONG = re.compile(
     re.IGNORECASE,
 )
 CASE_CLAUSE = re.compile(
-    r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当)[^,，]*|.*时候?",
+    r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当)[^,，]*"
+    rf"|.*(?:{_WHILE})",
     re.IGNORECASE,
 )
+EXPLAIN = re.compile(r"\bexplain(?:ing|ed|s)?\b", re.IGNORECASE)  # has another stem
 QUOTED_WORDS = re.compile(r"(?:[“「『]|(?<!\w)[\"'‘])([^\"”」』'’]{2,30})[\"”」』'’]")
 REASON = re.compile(
-    r",\s*(?:(?:because|since|as|so) )*(?:i|my|we|it|our)\b.*|\b(?:because|since|so that) .*",
+    r",\s*(?:(?:because|since|as|so) )*(?:i|my|we|it|our)\b.*|\b(?:because|since|so that) .*"
+    r"|[,，;；](?!.*(?:[别不要请都每用写说加给]|[a-z])).*",
     re.IGNORECASE,
 )
 # Of one kind of text or one person alone.

@@ -91,6 +91,8 @@ def _is_plain_request(sentence: str) -> bool:
 def _parts(sentence: str) -> list[str]:
     """Divide "don't use emojis, and keep answers short", each part of which may end by itself."""
     parts = [one.strip() for one in wording.JOINS.split(sentence)]
+    if wording.ONE_ONLY.search(sentence):
+        return [sentence]
     if len(parts) > 1 and not re.search(wording.FROM_NOW, parts[-1], re.IGNORECASE):
         parts = [one if _is_standing(one) else f"From now on {one}" for one in parts]
     return parts if all(map(_is_standing, parts)) else [sentence]
@@ -344,7 +346,7 @@ def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
 
 def _is_named(older: str, main: str, newer: str) -> bool:
     """Return whether a sentence has words of what an older instruction is about."""
-    said = _about(newer)
+    said = _about(newer) | _about(wording.EXPLAIN.sub("explanation", newer))
     if any(
         word in normalize(newer) for word in map(normalize, wording.QUOTED_WORDS.findall(older))
     ):
@@ -362,10 +364,11 @@ def _gives_another_value(newer: str, older: str, cues: frozenset[str]) -> bool:
         return True
     if "allowed" in cues and short.search(older) and wording.LONG.search(newer):
         return True
-    if "other" not in cues or wording.FORBIDS_ALWAYS.search(older):
+    if "other" not in cues:
         return False
+    given = ",".join(one for one in _clauses(older) if not wording.FORBIDS_ALWAYS.search(one))
     for form in wording.MATTERS.values():
-        of = {value.lower() for value in form.findall(older)}
+        of = {value.lower() for value in form.findall(given)}
         if of and {value.lower() for value in form.findall(newer)} - of:
             return True
     return False
