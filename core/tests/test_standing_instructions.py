@@ -16,6 +16,7 @@ from commonplace.types import Message, Record, Scope
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+SETS = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -103,6 +104,25 @@ def test_what_holds_from_now_on_is_an_instruction(text):
 )
 def test_what_tells_of_somebody_is_none(text):
     assert () == find_instructions(text)
+
+
+ASKED = [SETS[language][part] for language in ("en", "zh") for part in ("asked", "asked_apart")]
+
+
+@pytest.mark.parametrize("text", [one for part in ASKED for one in part["standing"]])
+def test_what_is_asked_for_once_and_for_all_is_an_instruction(text):
+    assert (text,) == find_instructions(text)
+
+
+@pytest.mark.parametrize("text", [one for part in ASKED for one in part["ordinary"]])
+def test_what_only_sounds_asked_for_once_and_for_all_is_none(text):
+    assert () == find_instructions(text)
+
+
+def test_a_word_of_time_alone_is_of_the_sentence_before_it():
+    text = "I had soup. Keep it simple with me. Always, please. The soup was good. Always."
+
+    assert find_instructions(text) == ("Keep it simple with me. Always, please.",)
 
 
 def test_only_the_sentence_that_instructs_is_taken():
@@ -356,7 +376,6 @@ def test_instructions_take_no_more_than_their_room(memory):
 
 # -- what ends an instruction ------------------------------------------------------------------
 
-SETS = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))
 ENDING, LATER = SETS["ending"], SETS["later"]
 WISHES = [triple for part in SETS["wishes"].values() for triple in part["triples"]]
 

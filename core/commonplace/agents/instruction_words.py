@@ -30,20 +30,31 @@ _UNITS = (
     r"|公制|英制|摄氏度?|华氏度?|公里|英里"
 )
 PROGRAMMING = r"python|typescript|javascript|java|rust|golang|kotlin|swift|c\+\+|ruby|php"
-LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
+LEAD = (
+    r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *"
+    r"|(?:before (?:we|i|any)\w*\b[^,:.]{0,25}|just so you know|for the (?:future|record)"
+    r"|by the way|(?:(?:one|another|a|my|our|first|quick|small|general|house|basic|more"
+    r"|last) )+(?:thing|rule|note|request|wish|preference|reminder)(?: (?:for|with) \w+)?)(?:[,:]"
+    r"| [-–—]) *)*"
+)
 
 
 # -- what holds for all answers --------------------------------------------------------------------
 
+_TONE = (
+    r"(?:honest|blunt|direct|formal|informal|casual|polite|strict|gentle|kind|sarcastic|playful"
+    r"|serious|funny|cheerful|rude|harsh|brief|concise|patient|critical|friendly|normal)"
+)
 # What an assistant is told to do; "use" and "call" are done to it as well as by it.
 _VERB = (
-    r"(?:answer|reply|respond|write|use|call|give|keep|make|add|include|mention|start|begin|end"
-    r"|explain|show|tell|speak|talk|format|send|ask|check|remind|address|avoid|put|say|provide"
-    r"|suggest|recommend|offer|cite|quote|translate|convert|round|list|summari[sz]e|assume|treat"
-    r"|refer|book|order|schedule|propose|present|spell|sign|leave|skip|stick|wait|confirm|warn"
-    r"|double-check|apologi[sz]e|repeat|share|store|name|greet|sort"
-    r"|be (?:brief|concise|thorough|detailed|polite|direct|honest|formal|informal|casual|careful)"
-    r"|let me know)\b"
+    rf"(?:be (?:{_TONE}|thorough|detailed|careful)"
+    r"|(?:don['’]t|do not|try not to) \w+|add|address|answer|apologi[sz]e|append|ask|assume|attach"
+    r"|avoid|begin|book|bring up|call|check|cite|close|comment|confirm|convert|correct|double-check"
+    r"|end|explain|finish|format|give|greet|include|keep|leave|leave out|lecture|let me know|list"
+    r"|make|mention|name|note|offer|open|open with|order|point out|present|propose|provide|put"
+    r"|quote|rate|recommend|refer|remind|repeat|reply|respond|review|round|say|schedule|send|share"
+    r"|shorten|show|sign|sign off|skip|sort|speak|spell|start|state|stick|store|suggest"
+    r"|summari[sz]e|switch|talk|tell|translate|treat|turn|use|wait|warn|write)\b"
 )
 _NOT_NOW = (
     r"(?![^.!?]*\b(?:this time|for now|right now|today|tonight|tomorrow|this (?:one|once)"
@@ -63,28 +74,47 @@ _YOU_SHOULD = (
     r"|remember to|try to"
     r"|i(?:['’]d like| would like| want| need|['’]d prefer| would prefer) you to)"
 )
+_PARTS = (
+    r"(?:emojis?|emoticons?|smileys?|exclamation (?:marks?|points?)|bullet points?|bullets|tables?"
+    r"|headings?|headers?|markdown|jokes?|puns?|slang|jargon|swear(?:ing| words?)|small talk"
+    r"|disclaimers?|greetings?|apolog(?:y|ies)|intros?|summar(?:y|ies)|sources?|citations?|links?"
+    r"|footnotes?|metaphors?|filler|caveats?|follow-up questions?)"
+)
+_QUANTITY = (
+    r"(?:prices|dates|times|weights|distances|temperatures?|numbers|amounts|measurements|quantities"
+    r"|units|costs|(?:code|coding) (?:examples?|samples?|snippets)|examples|code|names|lists)"
+)
+_ALWAYS = (
+    r"(?:always|ever|every time|each time|at all times|from now on|in general)\b"
+    r"(?:,? (?:please|i mean|that is|ok(?:ay)?|thanks))*\W*$"
+)
+# Said of the sentence before it.
+ALWAYS_ALONE = re.compile(
+    rf"^\W*(?:(?:and|please)\b,? *)*{_ALWAYS}"
+    r"|^\W*(?:[以今之]后|一直|永远|每次)[都也]*(?:这样|如此|这么[做办来])吧?\W*$",
+    re.IGNORECASE,
+)
 _RULES = tuple(
     re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
         rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}"
         r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)",
         rf"(?:{_YOU_SHOULD} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
-        rf"(?:{FROM_NOW}|every time|each time"
-        rf"|in all (?:your )?(?:answers|replies|responses|messages))"
-        rf"[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t|do not) "
-        rf"|i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*"
-        rf"(?:{_VERB}|(?:answers|replies|responses)\b"
-        r"|(?:short|long|brief|detailed|formal|your|no) \w+)",
+        rf"(?:{FROM_NOW}|every time|each time|in all (?:your )?(?:answers|replies|responses"
+        rf"|messages))[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t"
+        rf"|do not) |i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*(?:{_VERB}"
+        rf"|(?:answers|replies|responses)\b"
+        r"|(?:short|long|brief|detailed|formal|your|no) \w+|only (?!i\b|we\b|my\b)\w+(?:,|\W*$))",
         r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
-        r"prefer (?!not\b)\w+",
+        r"prefer (?!not\b|it\b(?! when| if))\w+",
         r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
         r" (?:if|that|when) you"
         r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
         r"my preference is\b",
-        rf"(?:when|whenever|every time|each time|any time|if) i (?:ask|say|write|send|mention|type"
-        rf"|tell|give|request|paste|share|want)\b[^,.!?]{{0,80}}, *(?:then )?(?:please )?"
-        rf"(?:{_NEVER} |only |just |first |also )?(?:{_VERB}|(?:don['’]t|do not) {_VERB}"
-        rf"|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
+        rf"(?:(?:whenever|every time|each time) i [^,.!?]{{2,80}}|(?:when|any time|if) i (?:ask|say"
+        rf"|write|send|mention|type|tell|give|request|paste|share|use|want)\b[^,.!?]{{0,80}}), *"
+        rf"(?:then |please |{_NEVER} |only |just |first |also |(?:don['’]t|do not) )*"
+        rf"(?:{_VERB}|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
         rf"{_VERB}.*\bfrom now on\W*$",
         r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
         r"|call)\b",
@@ -93,22 +123,47 @@ _RULES = tuple(
         r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
         r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
         r"(?:you (?:can|may|should) )?stop (?:using|calling|adding|sending|suggesting|asking"
-        r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing"
-        r"|(?:answering|replying|responding|writing|speaking)(?: to me| me)? in"
-        r" (?!(?:a|the|my|this|that)\b))\b",
-        rf"{_NEED_NOT} (?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite"
-        r"|give me|address me|call me (?-i:[A-Z])\w*)\b"
-        r"(?!.* (?:him|her|them|it|this|that|the|my)\b)"
+        r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing|(?:answering"
+        r"|replying|responding|writing|speaking)(?: to me| me)? in (?!(?:a|the|my|this|that)\b))\b",
+        rf"{_NEED_NOT} (?!(?:answer|use|write) the\b)"
+        r"(?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite|suggest"
+        r"|recommend|remind me|ask me|apologi[sz]e|repeat|explain|(?:give|address) me"
+        r"|call me (?-i:[A-Z])\w*)\b(?!.* (?:him|her|them|it|this|that|my)\b)"
         r".*\b(?:any ?more|any longer|from now on)\W*$",
-        rf"{_NEED_NOT} (?:mention|include|cite|add|suggest|recommend|remind me|ask me|apologi[sz]e"
-        r"|repeat|explain)\b(?!.* (?:him|her|them|it)\b).*\b(?:any ?more|any longer)\W*$",
         rf"{_BACK_TO} calling me (?-i:[A-Z])(?!.*\b(?:when|later|at|on|after)\b)",
         r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
         r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
         r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
         r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
         r"|summaries|emails)\b",
-        r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies))",
+        r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies)"
+        r"|the \w+ (?:version|format|source|link|unit)s?\b)",
+        r"(?:in general|generally|as a rule),? i(?:['’]d| would) (?:like|prefer|rather) (?:get|have"
+        r"|see|read|you)\b",
+        # what holds by a word of time or an owner behind it
+        rf"(?:(?:{_VERB}|be)\b|(?:for|in|on|if you|when(?:ever)? you|no {_PARTS}|{_QUANTITY})\b"
+        rf"(?![^.!?]* (?:i|he|she|we|they|is|are)\b)).*[,.] (?:and )?(?:please,? )?{_ALWAYS}",
+        rf".*\bplease,? {_ALWAYS}",
+        rf"{_VERB}.*\b(?:in general|generally|as a rule|at all times)(?:,? please)?\W*$",
+        rf"(?:(?:{_UNITS}|{LANGUAGE}|british|american)(?: (?:and|units?|spelling|system)|,)* ?)+ "
+        r"(?:only|throughout)(?:,? please| with me)*\W*$",
+        rf"(?:units?|currency|language|spelling|tone|style|format|length|{_QUANTITY})"
+        r"(?!.* (?:is|are|was|were|has|have)\b)(?::.*(?:only|please|always|(?:with|for) me)"
+        r"|,? (?:in|as) .*(?:always|(?:with|for) me))\W*$",
+        rf"(?:(?:my|our|one|a|quick|house|new|simple|small|first|basic|only) )*rules?(?: (?:for"
+        rf"|with) (?:us|me|you))?(?:[,:]| [-–—]) *(?:no {_PARTS}|only|never|always|answers"
+        rf"|{_VERB})\b",
+        rf"no (?:more )?(?:\w+ )?{_PARTS}.* {FROM_NOW}",
+        rf"i(?:['’]d like| want| need| would like) (?:all|every|each)"
+        rf" (?:answers?|repl(?:y|ies)|{_QUANTITY}) (?:as|in|to) ",
+        r"no (?!problem|worries|luck)\w+(?: \w+)? with me(?:,? please)?\W*$",
+        # in a case of the assistant's
+        r"(?:when|whenever|every time|each time) you (?:write|cite|quote|recommend|suggest|give"
+        r"|show|send|answer|reply|explain|list|name|mention|use|translate|summari[sz]e)\b(?! (?:the"
+        r"|this|that|my|our|it|to|him|her|them)\b)[^,.!?]{0,80}, *(?:then |please |also )*"
+        rf"(?:{_NEVER} |(?:don['’]t|do not) )?{_VERB}",
+        r"if you(?:['’]re| are)? (?:not sure|unsure|not certain|do not know|don['’]t know)\b"
+        rf"[^,.!?]{{0,40}}, *(?:just |please |then )*{_VERB}",
         r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
         r"i (?:hate|dislike) it when you\b",
         r"no \w+(?: \w+)? in your (?:answers|replies|responses|messages)\b",
@@ -116,9 +171,18 @@ _RULES = tuple(
 )
 _DO = (
     "(?:回答|回复|答复|使用|用|叫我|称呼|给我|写|说|提醒|加上?|附上?|带上?|列|发|推荐|解释|标注|按"
-    "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认|简短)"
+    "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认"
+    "|简短|控制|编号|精确|保留|换算|举)"
 )
-_NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才))"
+_FROM_NOW_CHINESE = (
+    "(?:以后(?!再)|今后|之后(?=[^，。]*(?:都|请|一律|别|不要)(?!没))"
+    "|从(?:现在起|现在开始|今[以往]后)|往后|将来)"
+)
+_OF_TEXTS = (
+    "(?:代码|注释|[例示]子?|清单|列表|菜谱|价格|日期"
+    "|时间|单位|数字|邮件|信|报告|总结|标题|推荐|翻译|温度|距离)"
+)
+_NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才|[我他她们]都))"
 LEAD_CHINESE = (
     r"^\W*(?:(?:对了|还有|另外|那|还是|麻烦|请|希望|拜托)[，,]?"
     "|(?:你(?:要|得|一定要)?|帮我)?(?:记住|记得)(?:[，,：:]|(?=以后|今后|从现在|从今|永远|不要|别|每次)))*"
@@ -126,18 +190,28 @@ LEAD_CHINESE = (
 _RULES_CHINESE = tuple(
     re.compile(LEAD_CHINESE + _NOT_NOW_CHINESE + form)
     for form in (
-        "(?:以后(?!再)|今后|从现在起|从现在开始|从今以后|从今往后|往后|将来)[，,]?(?:请|你|也|都|就|每次|一律|总是"
+        f"{_FROM_NOW_CHINESE}[，,]?(?:请|你|也|都|就|每次|一律|总是"
         "|始终|尽量|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
         f"(?:{_DO}|我(?:问|说|提到|让你|发))",
-        f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
+        f"{_FROM_NOW_CHINESE}(?:给我|你)?{_OF_TEXTS}[^，。了我他她们]{{0,4}}(?:都|一律|统一|全部?|请)(?:给我|帮我)?{_DO}",
+        f"(?:你)?(?:给我|帮我|跟我)?(?:推荐|写|列|讲|解释|回答|翻译|总结|介绍"
+        f"|算)[^，。他她们]{{0,10}}(?:时候?)[，,]?(?:请|都|要|每次|一律|别|不要|先|记得)+{_DO}",
+        f"每次(?:给我|帮我)?(?:列|推荐|写|回答|翻译|总结|介绍)[^，。我他她们]{{0,8}}(?:都|要|请)+{_DO}",
+        f"凡是[^，。我他她们]{{1,12}}[，,]?(?:你|都|请|要|一律)*{_DO}",
+        "[跟对和]我(?:说话|聊天|讲话|交流|讲解)(?:的时候|时)?(?:请|都|要|尽量)*(?:[别像用]|不要|随意|简单|直接|慢)",
+        "(?:我[^，。]{1,12}[，,])?解释(?:的时候|时)(?:请|都|要|尽量)*(?:用|别|不要|举)",
+        "(?![^，。]*[我他她它们]).*[，,。]\\W*(?:[以今之]后|一直|永远|每次)[都也]*(?:这样|如此|这么[做办来])吧?\\W*$",
+        f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*"
+        f"(?![^，。都]{{1,6}}都(?!要?{_DO})){_DO}",
         "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
-        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了|力|心|功)",
+        r"(?:用|使用|叫我|称呼我|说|发|推荐|问我|道歉|回复|建议|开玩笑|(?<=[再总老我是远万也后])(?:写|加|提|重复))(?!这|那|它|他|她|笑|了|力|心|功)",
         "(?:你)?(?:不用|不必|不需要|无需|别)叫我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过)[^，。！？]{1,8}了\\W*$",
         "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
         "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
         "我(?:个人|还是|一直|总是|通常)*(?:更喜欢|比较喜欢|更愿意|更习惯)(?!过)",
-        "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你|请你)(?![他她它])[^。！？]{0,30}"
-        "(?:的?时候?|[，,]|就)[，,]?(?:请|你|都|就|要|先|直接|不要|别|务必|必须|一律|总是|只)*"
+        "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你"
+        "|请你)(?![他她它])[^。！？]{0,30}(?:的?时候?|[，,]|就)[，,]?(?:请|你|都|就|要|先|直接|不要"
+        "|别|务必|必须|一律|总是|只)*"
         f"(?:给我|[^，。]{{0,4}}{_DO})",
         "(?:你的?)?(?:所有|每次)?(?:的)?(?:回答|回复|答复|答案|解释)(?:请|都|要|得|应该|尽量|必须|务必|一律|不要|别)+",
         r"(?:叫|称呼|喊)我(?:为|做)?[^，。！？\s]{1,8}(?:就好|就行|就可以了?|吧|即可)\W*$|请(?:叫|称呼)我",
@@ -150,33 +224,13 @@ _RULES_CHINESE = tuple(
 
 # -- how to answer ---------------------------------------------------------------------------------
 
-_PARTS = (
-    r"(?:emojis?|emoticons?|smileys?|exclamation (?:marks?|points?)|bullet points?|bullets|tables?"
-    r"|headings?|headers?|markdown|jokes?|puns?|slang|jargon|swear(?:ing| words?)|small talk"
-    r"|disclaimers?|greetings?|apolog(?:y|ies)|intros?|summar(?:y|ies)|sources?|citations?|links?"
-    r"|footnotes?|metaphors?|filler|caveats?|follow-up questions?)"
-)
-_TONE = (
-    r"(?:honest|blunt|direct|formal|informal|casual|polite|strict|gentle|kind|sarcastic|playful"
-    r"|serious|funny|cheerful|rude|harsh|brief|concise|patient|critical|friendly|normal)"
-)
 _NOT_ONCE = (
     r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow|this (?:one|once)"
     r"|(?:this|that|it|them|these|those)[.!]*$))(?![^:]*:\s)"
 )
 _ONE = r"(?:the|a|an|this|that|these|those|my|your|his|her|their|our|it|one|two|three|some)\b(?!-)"
 _VALUE = rf"(?:{_UNITS}|{CURRENCY}|{LANGUAGE}|{PROGRAMMING}|(?:the )?[\w-]+ (?:format|notation))\b"
-_QUANTITY = (
-    r"(?:prices|dates|times|weights|distances|temperatures?|numbers|amounts|measurements|quantities"
-    r"|units|costs|(?:code|coding) (?:examples?|samples?|snippets)|examples|code|names|lists)"
-)
 _SPEAK = r"(?:answer|reply|respond|write|speak|talk|explain)"
-_TO_DO = (
-    r"(?:answer|reply|respond|write|use|give|make|add|include|mention|start|begin|end|close|open"
-    r"|finish|explain|show|tell|format|put|ask|remind|say|suggest|recommend|list|sign off|sign|turn"
-    r"|shorten|warn|correct|point out|translate|convert|summari[sz]e|quote|cite|spell|note|offer"
-    r"|append|greet|state|check|attach|switch|rate|skip|avoid|leave out|(?:don['’]t|do not) \w+)\b"
-)
 _MANNERS = tuple(
     re.compile(LEAD + _NOT_ONCE + form, re.IGNORECASE)
     for form in (
@@ -199,11 +253,11 @@ _MANNERS = tuple(
         r"use (?:\w+ )?(?:(?:british|american|simple|plain|easy|short|formal|informal) )"
         r"(?:spelling|words|language|sentences|english)\b",
         # a part of every answer
-        rf"(?:{_TO_DO}) .*\b(?:each|every|all your) (?:answer|reply|response|message|{ANSWERS})\b"
+        rf"{_VERB} .*\b(?:each|every|all your) (?:answer|reply|response|message|{ANSWERS})\b"
         r"(?! (?:in|from|of|to|on) (?:the|my|your)\b)",
-        rf"(?:{_TO_DO}) .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
-        rf"(?:{_TO_DO}) (?!{_ONE})[^,.]*\bwhen you\b",
-        rf"(?:{_TO_DO}) [^,.]*\b(?:whenever|every time|each time) you\b",
+        rf"{_VERB} .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
+        rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen you\b",
+        rf"{_VERB} [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
         rf"no (?:\w+ )?{_PARTS}(?:,? please| in (?:your )?(?:{ANSWERS})| for me)\b",
         rf"(?:skip|avoid|leave out|omit) (?:the |all |any )*{_PARTS}\b"
@@ -219,22 +273,17 @@ _MANNERS = tuple(
         r" (?!it\b|that\b)",
         r"refer to (?:me|my \w+) as (?-i:[A-Z])",
         r"spell out (?:all )?\w+(?: for me)?\W*$",
-        # in a case
-        rf"(?:whenever|every time|each time) i [^,.!?]{{2,80}}, *(?:then |please |also )*{_TO_DO}",
-        rf"(?:if|when) i (?:ask|say|write|type|send|mention|paste|share|use)\b[^,.!?]{{0,80}},"
-        rf" *(?:then |please |also )*{_TO_DO}",
     )
 )
 # A question that asks the assistant for what is to hold from now on.
 POLITE = re.compile(
     rf"{LEAD}(?:could|can|would|will) you (?:(?:(?:please |kindly )?always|please never) (?:"
-    r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in"
-    r" (?!(?:a|the|my|this|that|these|those)\b)"
-    r"|(?:give|show|tell|send|remind|ask|warn|address) me\b|call me (?-i:[A-Z]))"
-    r"|(?:please )?(?:answer|reply|respond|write|speak|talk|(?:give|show|tell|send|call) me)\b"
-    r".*\bfrom now on\W*$)"
-    r"|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以|可以|能否|可否|能)"
-    r"(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我|叫我|称呼我|提醒我)",
+    r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in (?!(?:a|the|my|this|that|these"
+    r"|those)\b)|(?:give|show|tell|send|remind|ask|warn|address) me\b|call me (?-i:[A-Z]))"
+    r"|(?:please )?(?:answer|reply|respond|write|speak|talk|(?:give|show|tell|send"
+    r"|call) me)\b.*\bfrom now on\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
+    r"|可以|能否|可否|能)(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我"
+    r"|叫我|称呼我|提醒我)",
     re.IGNORECASE,
 )
 _LEAD_OF_MANNER = r"^\W*(?:请|麻烦|拜托|希望|你|以后|都|也|还有|另外|对了|要|[，,])*"
@@ -277,7 +326,7 @@ QUOTED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 ONE_ONLY = re.compile(
-    r"\bonly\W+(?:and )?no (?:expla|prose|comment|text|words|talk)", re.IGNORECASE
+    r"\bonly(?: \w+)?\W+(?:and )?no (?:expla|prose|comment|text|words|talk)", re.IGNORECASE
 )
 JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
 REQUEST = re.compile(
@@ -294,25 +343,27 @@ _ONE_TEXT = (
     r"|limerick|menu|flyer|translation|apology|introduction|statement|agenda|plan|list)s?"
 )
 TEXT = re.compile(
-    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bshe )(?<!\bhe )\b(?:(?:write|draft|compose|rewrite"
-    r"|rephrase|reword|translate|summari[sz]e|proofread|polish|shorten|edit|word|phrase)"
-    r"(?: (?:me|us|up|out))* (?:a|an|the|this|that|these|it|my|our|some|another|\w+ (?:lines?"
-    rf"|sentences?|words?))\b|(?:make|create|prepare|give|do|i need|i want|like|need|want)"
-    rf"(?: me| us)? (?:a|an|some|another) (?:[\w'’-]+ ){{0,3}}{_ONE_TEXT}\b)"
-    r"|(?:^|[，。；！,;!\s])(?:请|麻烦|拜托|帮|替|为|给|把|将|你|我|再|能|可以|想要?)[^，。；！？]{0,20}"
-    r"(?:写|起草|草拟|拟|翻译|译|改写|润色|总结|概括|编|生成|做|来|作|列)(?:[一两几三个封首篇句段份条张则下成]|[^，。了过]{0,8}$)"
-    r"|^\W*(?:写|起草|草拟|拟|翻译|改写|润色|编|作|来)[一两几三个封首篇句段份条张则下成]",
+    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bshe )(?<!\bhe )\b"
+    r"(?:(?:write|draft|compose|rewrite|rephrase|reword|translate|summari[sz]e|proofread|polish"
+    r"|shorten|edit|phrase)(?: (?:me|us|up|out))* (?:a|an|the|this|that|these|it|my|our|some"
+    r"|another|\w+ (?:lines?|sentences?|words?))\b"
+    r"|(?:make|create|prepare|give|do|i need|i want|like|need|want)(?: me| us)?"
+    rf" (?:a|an|some|another) (?:[\w'’-]+ ){{0,3}}{_ONE_TEXT}\b)"
+    r"|(?:^|[，。；！,;!\s])(?:(?:请|麻烦|拜托|[帮替为给把将你再能]|可以|我[想要])[^，。；！？]{0,20})?"
+    r"(?:(?:写|拟|起草|翻译|改写|润色|总结|概括|编|生成)(?![了过得的])|[想做来作列][一两几三个句首份张段])",
     re.IGNORECASE,
 )
 # ... words by which a wish is for more than that text, ...
 LASTING = re.compile(
     rf"\b(?:{FROM_NOW}|from here|always|never|ever|every|each|all|again|any ?more|any longer"
-    r"|no longer|back to|after all|when|whenever|if|unless|at all times|(?:with|to|for|call|calling"
-    r"|address|remind|ask|warn) me|prefer|recommend\w*|suggest\w*|throughout|in general"
-    r"|(?:your|the) (?:answers|replies|responses|messages|explanations)|stop \w+ing|rules?"
-    r"|you (?:don['’]t|do not|needn['’]t|no longer)|(?:is|are) (?:\w+ )?(?:fine|ok|okay|allowed"
-    r"|welcome))\b|以后|之后|今后|往后|将来|从(?:现在|今)|[每总]|一直|始终|永远|一律|再也|[改换说]回|恢复|又|无所谓|随便"
-    r"|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|说话|聊天|[^太]了\W*$|[^太]了[，,]|别再|老是|凡是|时候",
+    r"|no longer|no more|back to|after all|when|whenever|if|unless|at all times|(?:with|to|for|call"
+    r"|calling|address|remind|ask|warn) me|prefer|recommend\w*|suggest\w*|throughout|in general"
+    r"|(?:your"
+    r"|the) (?:answers|replies|responses|messages|explanations)|stop \w+ing|rules?|you (?:don['’]t"
+    r"|do not|needn['’]t|no longer)|(?:is|are) (?:\w+ )?(?:fine|ok|okay|allowed|welcome))\b|以后"
+    r"|之后|今后|往后|将来|从(?:现在|今)|[每总]|一直|始终|永远|一律|再也|[改换说]回|恢复|又|无所谓"
+    r"|随便|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|说话|聊天|[^太]了\W*$|[^太]了[，,]|别再"
+    r"|老是|凡是|时候",
     re.IGNORECASE,
 )
 # ... and a wish for the text at hand by its form.
@@ -323,12 +374,10 @@ _MORE = (
 OF_ONE_TEXT = re.compile(
     r"^\W*(?:(?:and|but|now|ok|okay|please|kindly|just|make (?:it|this|that)|a (?:bit|little)"
     rf"|slightly|much|even|still)\b,? *)*{_MORE}(?:,? (?:and |but )?{_MORE})*(?:,? (?:please|tone"
-    r"|thanks))*\W*$"
-    r"|^\W*(?:(?:and|but|please|ok|okay|just)\b,? *)*"
-    r"(?:(?:skip|drop|leave out|cut|omit|lose|remove) (?:the|that|this)"
-    r"|(?:don['’]t|do not) (?:add|use|include|mention|write) (?:an?|the|that|this))"
-    r" \w+(?<!s)(?:,? please)?\W*$"
-    r"|^\W*(?:请|语气|口气|[写说改]得?)*(?:(?:再|更|稍微)[^，。了吧]{1,5}?一?[点些]儿?|别[那这]么[^，。了吧]{1,4})\W*$"
+    r"|thanks))*\W*$|^\W*(?:(?:and|but|please|ok|okay|just)\b,? *)*(?:(?:skip|drop|leave out|cut"
+    r"|omit|lose|remove) (?:the|that|this)|(?:don['’]t|do not) (?:add|use|include|mention"
+    r"|write) (?:an?|the|that|this)) \w+(?<!s)(?:,? please)?\W*$|^\W*(?:请|语气|口气"
+    r"|[写说改]得?)*(?:(?:再|更|稍微)[^，。了吧]{1,5}?一?[点些]儿?|别[那这]么[^，。了吧]{1,4})\W*$"
     r"|^\W*请?(?:翻译|改写?|换|转|变)成[^，。了吧]{1,6}\W*$",
     re.IGNORECASE,
 )
@@ -454,8 +503,8 @@ SUBJECTS = {
         "language": (
             rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{ANSWERS})"
             rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({LANGUAGE})$"
-            "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]来?"
-            "(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
+            "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙"
+            "|意大利)[文语]来?(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
         ),
         "name": (
             r"^(?:call(?:ing)? me|address(?:ing)? me (?:as|by)) (?:by my |my |as )?"
@@ -486,9 +535,8 @@ EASED = re.compile(
     r"\b(?:again|any ?more|any longer|no longer|no more|enough|back to|return to|stop|drop|skip"
     r"|lose|leave out|cut|ditch|scrap|get rid of|instead|from now on|fine|ok|okay|allowed|welcome"
     r"|all right|alright|no problem|no need|(?:don['’]t|do not) (?:need|have) to|needn['’]t"
-    r"|unnecessary"
-    r"|(?:don['’]t|do not) mind|(?:wouldn|won|can)['’]t hurt|as you (?:like|want)|loosen up|relax"
-    r"|after all|free to|too (?:much|many)|(?:can|could|may|is|are)\b.*\bnow)\b",
+    r"|unnecessary|(?:don['’]t|do not) mind|(?:wouldn|won|can)['’]t hurt|as you (?:like|want)"
+    r"|loosen up|relax|after all|free to|too (?:much|many)|(?:can|could|may|is|are)\b.*\bnow)\b",
     re.IGNORECASE,
 )
 EASED_CHINESE = re.compile(
@@ -501,11 +549,10 @@ TRANSLATION = re.compile(
     re.IGNORECASE,
 )
 FIRST_PERSON = re.compile(
-    r"\bi(?:['’]m| am) (?:fine|ok|okay|good|happy|cool)\b|\bi (?:don['’]t|do not|no longer)"
-    r" (?:need|want|mind)\b|\bi(?:['’]d| would)(?: \w+ly)? (?:like|rather|prefer|love|be)\b"
-    r"|\bi (?:want|prefer|like)\b"
-    r"|\b(?:keep|make) (?:it|things|everything)\b|\b(?:can|could) we\b|\bwe can\b|\bafter all\b"
-    r"|\bit (?:is|would be) (?:ok|okay|fine|good|nice)\b",
+    r"\bi(?:['’]m| am) (?:fine|ok|okay|good|happy|cool)\b|\bi (?:don['’]t|do not|no longer) (?:need"
+    r"|want|mind)\b|\bi(?:['’]d| would)(?: \w+ly)? (?:like|rather|prefer|love|be)\b|\bi (?:want"
+    r"|prefer|like)\b|\b(?:keep|make) (?:it|things|everything)\b|\b(?:can|could) we\b|\bwe can\b"
+    r"|\bafter all\b|\bit (?:is|would be) (?:ok|okay|fine|good|nice)\b",
     re.IGNORECASE,
 )
 OF_ONESELF = re.compile(
@@ -561,16 +608,14 @@ PLAIN_CHINESE = re.compile(
 
 # That something is needed no more, ...
 _OVER = re.compile(
-    r"\b(?:no longer|no more|any ?more|any longer|no need|need(?:n['’]t| not)"
-    r"|(?:don['’]t|do not|doesn['’]t|won['’]t) (?:have|need|bother|help|want"
-    r"|care (?:how|which|what|if|whether))"
-    r"|(?:is|are|has|have|does|do)(?:n['’]t| not) (?:needed|necessary|have to|need to)"
-    r"|unnecessary|pointless"
-    r"|stop|quit|drop|skip|scrap|ditch|lose|cancel|forget|ignore|end|cut|leave|get rid of"
-    r"|enough|done with|over with|fed up|gave up|given up"
-    r"|(?:tired|sick|bored) of|(?:getting|got|gets) (?:old|boring|annoying|on my nerves)"
-    r"|too (?:much|many)|confus\w+|can(?: all)? go\b|trouble|wrong about|silly|never (?:read|use)"
-    r"|hard to read|broken|less|fewer|instead of|not just|without|any [\w ]+ (?:goes|will do))\b",
+    r"\b(?:no longer|no more|any ?more|any longer|no need|need(?:n['’]t| not)|(?:don['’]t|do not"
+    r"|doesn['’]t|won['’]t) (?:have|need|bother|help|want|care (?:how|which|what|if|whether))|(?:is"
+    r"|are|has|have|does|do)(?:n['’]t| not) (?:needed|necessary|have to|need to)|unnecessary"
+    r"|pointless|stop|quit|drop|skip|scrap|ditch|lose|cancel|forget|ignore|end|cut|leave|get rid of"
+    r"|enough|done with|over with|fed up|gave up|given up|(?:tired|sick|bored) of|(?:getting|got"
+    r"|gets) (?:old|boring|annoying|on my nerves)|too (?:much|many)|confus\w+|can(?: all)? go\b"
+    r"|trouble|wrong about|silly|never (?:read|use)|hard to read|broken|less|fewer|instead of"
+    r"|not just|without|any [\w ]+ (?:goes|will do))\b",
     re.IGNORECASE,
 )
 # ... is allowed, ...
@@ -588,8 +633,8 @@ _OTHER = re.compile(
     re.IGNORECASE,
 )
 _OVER_CHINESE = re.compile(
-    r"不用|不必|不需要|没必要|无需|[别不]再|别(?!忘)[^，。]{1,12}了|不要[^，。]{1,12}了|不[^，。]{1,6}了"
-    r"|免了|算了|取消|无所谓|随便|少[用说写加点]|不一定|太多|看腻|听累|看不清|烦"
+    r"不用|不必|不需要|没必要|无需|[别不]再|别(?!忘)[^，。]{1,12}了|不要[^，。]{1,12}了"
+    r"|不[^，。]{1,6}了|免了|算了|取消|无所谓|随便|少[用说写加点]|不一定|太多|看腻|听累|看不清|烦"
 )
 _ALLOWED_CHINESE = re.compile(
     r"可以|没关系|没问题|也行|无妨|不介意|还是要|[^，。]能[^，。]+了|恢复"
@@ -606,12 +651,11 @@ _JOINED = r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"  # to wh
 # Whose doing a clause tells of, if not the user's or the assistant's.
 OF_OTHERS = re.compile(
     rf"{_JOINED}(?:(?:he|she|they|we|his|her|their)\b"
-    r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)?"
-    r" (?:can|may|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b"
-    r"|(?:the|these|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )"
-    r"|\b(?:i|we|he|she|they) (?:can|could) (?!read)|\b(?:says|said|told)\b"
-    r"|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿|老师|医生|朋友|们|同事|老板[^，]*[都说]))"
-    r"|我们|说好|老师|医生",
+    r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)? (?:can|may"
+    r"|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b|(?:the|these"
+    r"|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )|\b(?:i|we|he|she|they) (?:can"
+    r"|could) (?!read)|\b(?:says|said|told)\b|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿"
+    r"|老师|医生|朋友|们|同事|老板[^，]*[都说]))|我们|说好|老师|医生",
     re.IGNORECASE,
 )
 # What an assistant is asked to do with one text.
@@ -634,32 +678,31 @@ FORBIDS_ALWAYS = re.compile(
 )
 # Words that say how an assistant works, or how much something holds, and not what about.
 GENERAL = vocabulary(
-    "a about again all allowed always an and answer any anymore are as ask at back be better "
-    "but by call can care do don each else end ever every everything fine for free from get "
-    "give go good had has have how i if in is it just keep kindly know last like list longer "
-    "make me mention message more much my need never no not now of off okay on only or out "
-    "over please prefer put really recommend reply respond say send shall should show so some "
-    "something speak start stay still stop suggest talk tell than that the them then there "
-    "thing things this time to too up us use very want way we what when whenever which will "
-    "with word would write you your yours answers replies messages response mine me's re s t "
-    "ll ve m d"
+    "a about again all allowed always an and answer any anymore are as ask at back be better but "
+    "by call can care do don each else end ever every everything fine for free from get give go "
+    "good had has have how i if in is it just keep kindly know last like list longer make me "
+    "mention message more much my need never no not now of off okay on only or out over please "
+    "prefer put really recommend reply respond say send shall should show so some something speak "
+    "start stay still stop suggest talk tell than that the them then there thing things this time "
+    "to too up us use very want way we what when whenever which will with word would write you "
+    "your yours answers replies messages response mine me's re s t ll ve m d"
 )
 GENERAL_CHINESE = re.compile(
-    r"回答|回复|答复|直接|给|别(?!字|人)|每段话|后面|最后|开头|结尾|加|每次|每条|每天|以后|今后|从现在[起开始]*|可以|不用|不必|不需要|别再|不要|给我|跟我"
-    r"|对我|帮我|我|你|请|都|用|叫|称呼|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那"
-    r"|个|时候|没关系|表示|标上|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
+    r"回答|回复|答复|直接|给|别(?!字|人)|每段话|后面|最后|开头|结尾|加|每次|每条|每天|以后|今后"
+    r"|从现在[起开始]*|可以|不用|不必|不需要|别再|不要|给我|跟我|对我|帮我|我|你|请|都|用|叫|称呼"
+    r"|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那|个|时候|没关系|表示|标上"
+    r"|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
 )
 MORE_PLAIN = PLAIN_WORDS.union(
     (
         "after around before about am any's anything applies basics been being bring broken cancel "
-        "care changed "
-        "clearer confuse confuses confusing didn't different down dumb easier everything "
-        "explain feels first forget gets goes got hard has hear heart help helps hm i i'd i'm "
-        "i've idea ignore know language makes my myself name names nerves never old one "
-        "others pick pointless prefer quit read readable recommend rules save say see sense "
-        "sick silly simple simpler something spelling suggest suits than these they they're "
-        "thing this time tired trouble under useless wants was wasn't were weren't what which "
-        "works wrong yourself"
+        "care changed clearer confuse confuses confusing didn't different down dumb easier "
+        "everything explain feels first forget gets goes got hard has hear heart help helps hm i "
+        "i'd i'm i've idea ignore know language makes my myself name names nerves never old one "
+        "others pick pointless prefer quit read readable recommend rules save say see sense sick "
+        "silly simple simpler something spelling suggest suits than these they they're thing this "
+        "time tired trouble under useless wants was wasn't were weren't what which works wrong "
+        "yourself"
     ).split()
 )
 MORE_CHINESE = re.compile(
@@ -683,8 +726,7 @@ YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE
 _TONES = (
     rf"(?<!to )normal(?:ly)?|loosen|easier on|gentl\w+|{_FORMAL}|{_INFORMAL}"
     r"|(?:brutal\w* )?honest\w*|blunt\w*|harsh\w*|strict\w*|sarcas\w+"
-    r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)"
-    r"|正常|温柔|毒舌|严厉|像[^，。]+"
+    r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)|正常|温柔|毒舌|严厉|像[^，。]+"
 )
 MATTERS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)

@@ -115,9 +115,14 @@ def _readable(text: str) -> list[str]:
     if len(text) > _MAX_MESSAGE:
         return []
     own = wording.QUOTED.sub(" \n ", text)
+    said: list[str] = []
+    for start, end, _ in sentence_spans(own):
+        is_of_last = said and wording.ALWAYS_ALONE.search(own[start:end])
+        last = [said.pop()] if is_of_last else []
+        said.append(" ".join([*last, own[start:end].strip()]))
     return [
         sentence
-        for sentence in (own[start:end].strip() for start, end, _ in sentence_spans(own))
+        for sentence in said
         if len(sentence) <= _MAX_INSTRUCTION
         and (not wording.QUESTION.search(sentence) or wording.POLITE.search(sentence))
         and not is_small_talk(sentence)
@@ -331,7 +336,8 @@ def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
     if wording.OWN.search(clause) and not ("over" in cues and clause.lower().startswith("the ")):
         return True
     rest = clause
-    for form in (*wording.MATTERS.values(), *wording.LEVELS, wording.LONG):
+    on_off = (form for form in wording.ON_OFF.values() if form.search(older))
+    for form in (*wording.MATTERS.values(), *wording.LEVELS, wording.LONG, *on_off):
         rest = form.sub(" ", rest)
     if wording.HAN.search(clause):
         known = set("".join(wording.HAN.findall(older)))
@@ -352,6 +358,8 @@ def _is_named(older: str, main: str, newer: str) -> bool:
     ):
         return True
     if main != older and len(_about(older) & said) >= _OF_CASE:
+        return True
+    if any(form.search(main) and form.search(newer) for form in wording.ON_OFF.values()):
         return True
     about = _about(wording.REASON.sub("", main))
     return len(about & said) >= max(1, _LEAST_SHARED * len(about))
