@@ -358,8 +358,7 @@ LASTING = re.compile(
     rf"\b(?:{FROM_NOW}|from here|always|never|ever|every|each|all|again|any ?more|any longer"
     r"|no longer|no more|back to|after all|when|whenever|if|unless|at all times|(?:with|to|for|call"
     r"|calling|address|remind|ask|warn) me|prefer|recommend\w*|suggest\w*|throughout|in general"
-    r"|(?:your"
-    r"|the) (?:answers|replies|responses|messages|explanations)|stop \w+ing|rules?|you (?:don['’]t"
+    rf"|(?:your|the) (?:{ANSWERS})|stop \w+ing|rules?|you (?:don['’]t"
     r"|do not|needn['’]t|no longer)|(?:is|are) (?:\w+ )?(?:fine|ok|okay|allowed|welcome))\b|以后"
     r"|之后|今后|往后|将来|从(?:现在|今)|[每总]|一直|始终|永远|一律|再也|[改换说]回|恢复|又|无所谓"
     r"|随便|[跟对和叫喊]我|称呼|推荐|提醒|记住|回答|回复|说话|聊天|[^太]了\W*$|[^太]了[，,]|别再"
@@ -673,9 +672,6 @@ FORBIDS = re.compile(
     re.IGNORECASE,
 )
 ONLY = re.compile(r"\bonly\b|只", re.IGNORECASE)
-FORBIDS_ALWAYS = re.compile(
-    r"\b(?:not|never|stop|no|\w+n['’]t|avoid)\b|不|别(?!字|人)", re.IGNORECASE
-)
 # Words that say how an assistant works, or how much something holds, and not what about.
 GENERAL = vocabulary(
     "a about again all allowed always an and answer any anymore are as ask at back be better but "

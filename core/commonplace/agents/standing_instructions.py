@@ -374,7 +374,7 @@ def _gives_another_value(newer: str, older: str, cues: frozenset[str]) -> bool:
         return True
     if "other" not in cues:
         return False
-    given = ",".join(one for one in _clauses(older) if not wording.FORBIDS_ALWAYS.search(one))
+    given = ",".join(one for one in _clauses(older) if not wording.FORBIDS.search(one))
     for form in wording.MATTERS.values():
         of = {value.lower() for value in form.findall(given)}
         if of and {value.lower() for value in form.findall(newer)} - of:
