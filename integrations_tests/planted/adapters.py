@@ -102,8 +102,8 @@ FAULTS = (
         name="turn-told-twice",
         what="A standing instruction counts as told again at the end of its turn",
         file=f"{_AGENTS}/turns.py",
-        old="if key not in ids], held)",
-        new="], held)",
+        old="one in messages.items() if key not in ids]",
+        new="one in messages.items()]",
         tests=("core/tests/test_open_turns.py", "-k", "standing"),
     ),
     Fault(

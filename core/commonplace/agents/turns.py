@@ -207,9 +207,8 @@ def _instructions(
     known: Sequence[Record] = yield call("get_many", list(messages), scope)
     ids = {record.id for record in known}
     before = yield from recent_words(scope)
-    facts = instruction_facts(
-        [one for key, one in messages.items() if key not in ids], held, before
-    )
+    new = [one for key, one in messages.items() if key not in ids]
+    facts = instruction_facts(new, held, before)
     return [replace(fact, metadata={**policy.metadata, **fact.metadata}) for fact in facts]
 
 
