@@ -33,8 +33,9 @@ from commonplace.agents import AgentMemory, Policy, shown
 from commonplace.agents.note import is_earlier
 
 Half = Literal[
-    "develop", "judge", "second", "third", "apart", "checked", "simple_apart", "natural_apart"
-]
+    "develop", "judge", "second", "third", "apart", "checked", "simple_apart", "natural_apart",
+    "lived_apart", "brief_apart", "lately_apart",
+]  # fmt: skip
 PAIRS = Path(__file__).with_name("corrections.toml")
 OTHERS = (0, 12)
 SPEAKERS = (None, "Alice", "bob", "Maximilian", "李雷")  # drawn by the length of what is told

@@ -20,7 +20,7 @@ from commonplace import Fact, Message, Relation, Scope
 
 Form = Literal["facts", "turns", "mixed"]
 Half = Literal["develop", "apart"]
-Expected = Literal["answer", "foreign", "same subject"]
+Expected = Literal["answer", "foreign", "same subject", "nothing"]
 
 FOLDER = Path(__file__).parent / "ranking"
 LANGUAGES = ("en", "zh", "de", "ja", "es", "ar")
@@ -49,7 +49,7 @@ class Question:
         things: of each set one record is enough; empty unless it asks for several things.
         asked_at: what "yesterday" is told from.
         expects: "foreign" if the memory has nothing about it, "same subject" if it has other things
-            about the same person.
+            about the same person, "nothing" of what goes on with a task or needs no memory.
     """
 
     kind: str

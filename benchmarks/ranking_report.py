@@ -155,7 +155,12 @@ def threshold_table(every: Sequence[Answer]) -> Table:
     heads = [Column(name, no_wrap=True) for name in ("set", "language or kind")]
     columns = [
         text
-        for name in ("kept of answerable", "shown of foreign", "shown of same subject")
+        for name in (
+            "kept of answerable",
+            "shown of foreign",
+            "shown of same subject",
+            "shown of tasks",
+        )
         for text in (name, "n")
     ]
     table = Table(*heads, *columns, title=f"threshold {THRESHOLD}, and others for all")
@@ -176,7 +181,7 @@ def threshold_table(every: Sequence[Answer]) -> Table:
 
 def _shown(rows: Sequence[Answer], threshold: float = THRESHOLD) -> list[str]:
     cells = []
-    for expected in ("answer", "foreign", "same subject"):
+    for expected in ("answer", "foreign", "same subject", "nothing"):
         shown = [one.is_shown(threshold) for one in rows if one.asked.expects == expected]
         cells += [f"{np.mean(shown):.3f}", str(len(shown))] if shown else ["", ""]
     return cells

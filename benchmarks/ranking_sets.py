@@ -4,9 +4,11 @@
 and `beam` read those of others from files. `union` gives all of them by the names of their sets.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import ranking_kinds as kinds
@@ -64,6 +66,8 @@ QUESTIONS: Mapping[Half, Mapping[str, int]] = {
     "apart": {"en": 50, "zh": 36} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 22),
 }
 _MOST = 400  # groups of a kind
+MESSAGES = Path(__file__).with_name("asking.toml")
+EVERY_APART = 4  # every how many of its messages are kept apart
 
 
 def develop(seed: int = 0, folder: Path = FOLDER) -> list[Case]:
@@ -114,12 +118,44 @@ def _composed(half: Half, seed: int, folder: Path) -> list[Case]:
         source = Source(known, f"{half} {seed} {language}")
         for kind, share in KINDS.items():
             cases += _taken(kind(source), round(share * wanted[language]))
+    cases = [*_with_tasks(cases, half)]
     pairs = [(one, other) for one, other in MIXED if one in read and other in read]
     for one, other in pairs:
         source = Source(mixed(read[one], read[other]), f"{half} {seed} {one} {other}")
         for kind in BOTH:
             cases += _taken(kind(source), wanted["mixed"] // len(pairs))
     return cases
+
+
+def _with_tasks(cases: Sequence[Case], half: Half) -> Iterator[Case]:
+    """Say something that needs none to every memory.
+
+    Every fourth of each language is for the half apart, as `train_personal.py` keeps them.
+    """
+    said = {
+        language: cycle(
+            [
+                text
+                for place, text in enumerate(lists["other"])
+                if (place % EVERY_APART == 0) == (half == "apart")
+            ]
+        )
+        for language, lists in tomllib.loads(MESSAGES.read_text("utf-8")).items()
+    }
+    for case in cases:
+        if case.pair:  # one of several memories that are asked the same
+            yield case
+            continue
+        asked = case.questions[0]
+        task = Question(
+            kind="tasks",
+            text=next(said[case.language]),
+            scope=asked.scope,
+            gold=frozenset(),
+            asked_at=asked.asked_at,
+            expects="nothing",
+        )
+        yield replace(case, questions=(*case.questions, task))
 
 
 def _taken(groups: Iterator[Group], number: int) -> Iterator[Case]:

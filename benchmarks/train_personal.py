@@ -1,12 +1,13 @@
-"""Measure what tells of its speaker: the weights in `retrieval/personal.npz`.
+"""Measure what tells of its speaker and what asks for it: `retrieval/personal.npz`, `asking.npz`.
 
     python benchmarks/train_personal.py [--write]
 
 Reads the sentences of `personal.toml`, which were judged by hand, with and without a speaker's
-name in front, and the turns of `corrections.toml`, which all state something. Every fourth of each
-list is kept apart from training, and what `train_replacement.py` keeps apart. The offset is then
-chosen so that of the sentences kept apart one statement in a hundred is lost at most. Lost is how
-many statements count as something else, wrong how many others count as statements.
+name in front, and the turns of `corrections.toml`, which all state something; then the messages of
+`asking.toml`, and the questions of `questions.toml`, which all ask for something that was told.
+Every fourth of each list is kept apart from training, and the sets that others keep apart. The
+offset is then chosen so that of the first kept apart one in a hundred is lost at most. Lost is how
+many statements or questions count as something else, wrong how many others count as them.
 """
 
 import re
@@ -27,38 +28,37 @@ from rich.table import Table
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from commonplace.model_calls import Purpose
 from commonplace.retrieval import personal
 
 SENTENCES = Path(__file__).with_name("personal.toml")
-WEIGHTS = Path(personal.__file__).with_name("personal.npz")
+FOLDER = Path(personal.__file__).parent
 _QUESTION = re.compile("[?？؟]")
 _NAMES = (None, "Alice")
-_APART = 4  # every how many are kept apart
-_LOST = 0.01  # of the statements kept apart at most
-_CORRECTIONS = 0.6  # what they weigh of all statements
+_LOST = 0.01  # of the statements or questions kept apart at most
 _UNITS = 16
-_RIDGE, _SUM_RIDGE = 1e-2, 1e-3  # L2 penalties of the units' weights and of those of their sum
+_SUM_RIDGE = 1e-3  # L2 penalty of the weights of the units' sum
 _STEPS = 200
 
 Told = tuple[str | None, str, bool, bool]
-"""A speaker, what he says, whether it is a statement and whether it is kept apart."""
+"""A speaker, what he says, whether it is what is looked for and whether it is kept apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Sentences of a set: what is read of each, whether it is a statement and kept apart."""
+    """Texts of a set: what is read of each, whether it is what is looked for and kept apart."""
 
     rows: NDArray[Any]
-    states: NDArray[Any]
+    is_one: NDArray[Any]
     apart: NDArray[Any]
 
 
-def own() -> Iterator[tuple[str, list[Told]]]:
-    """Read the sentences of each language."""
-    for language, lists in tomllib.loads(SENTENCES.read_text("utf-8")).items():
+def own(file: Path, names: Sequence[str | None]) -> Iterator[tuple[str, list[Told]]]:
+    """Read the texts of each language, as told by each of these."""
+    for language, lists in tomllib.loads(file.read_text("utf-8")).items():
         told = [
-            (name, text, label == "states", place % _APART == 0)
-            for name in _NAMES
+            (name, text, label != "other", place % ranking_sets.EVERY_APART == 0)
+            for name in names
             for label, texts in lists.items()
             for place, text in enumerate(texts)
         ]
@@ -77,44 +77,63 @@ def of_corrections() -> list[Told]:
     return [(None, text, True, is_apart) for text, is_apart in turns.items()]
 
 
-def judged(model: scoring.Cached, told: Sequence[Told]) -> Judged:
-    """Compute what is read of sentences."""
-    names, texts, states, apart = zip(*told, strict=True)
+def of_questions() -> list[Told]:
+    """Read the questions for what was told."""
+    return [
+        (None, question, True, name.endswith(train_replacement.APART))
+        for sets in tomllib.loads(train_replacement.QUESTIONS.read_text("utf-8")).values()
+        for name, lists in sets.items()
+        for group in lists["groups"]
+        for _, question in group
+    ]
+
+
+def judged(model: scoring.Cached, told: Sequence[Told], purpose: Purpose) -> Judged:
+    """Compute what is read of texts."""
+    names, texts, is_one, apart = zip(*told, strict=True)
     said = [f"{name}: {text}" if name else text for name, text in zip(names, texts, strict=True)]
-    vectors = scoring.vectors(model, said, "document")
+    vectors = scoring.vectors(model, said, purpose)
     rows = [*map(personal.row, texts, vectors)]
-    return Judged(np.array(rows), np.array(states), np.array(apart))
+    return Judged(np.array(rows), np.array(is_one), np.array(apart))
 
 
-def trained(own: Sequence[Judged], corrections: Judged) -> dict[str, NDArray[Any]]:
-    """Fit the network on what is not kept apart, and its last offset on what is."""
+def trained(
+    own: Sequence[Judged], more: Judged, share: float, ridge: float
+) -> dict[str, NDArray[Any]]:
+    """Fit the network on what is not kept apart, and its last offset on what is.
+
+    Args:
+        more: texts that are all looked for.
+        share: what they weigh of those that are.
+        ridge: L2 penalty of the units' weights.
+    """
     parts = (
-        (1, 1 - _CORRECTIONS, [one.rows[one.states & ~one.apart] for one in own]),
-        (1, _CORRECTIONS, [corrections.rows[~corrections.apart]]),
-        (0, 1.0, [one.rows[~one.states & ~one.apart] for one in own]),
+        (1, 1 - share, [one.rows[one.is_one & ~one.apart] for one in own]),
+        (1, share, [more.rows[~more.apart]]),
+        (0, 1.0, [one.rows[~one.is_one & ~one.apart] for one in own]),
     )
     tables = [np.concatenate(rows) for *_, rows in parts]
     sizes = [*map(len, tables)]
     table = np.concatenate(tables)
-    states = np.repeat([state for state, *_ in parts], sizes)
+    is_one = np.repeat([label for label, *_ in parts], sizes)
     each = np.repeat([part[1] / 2 / size for part, size in zip(parts, sizes, strict=True)], sizes)
     center, width = table.mean(axis=0), table.std(axis=0) + 1e-6
-    weights = _fitted((table - center) / width, states, each)
+    weights = _fitted((table - center) / width, is_one, each, ridge)
     weights["units"] /= width[:, None]
     weights["unit_offsets"] -= center @ weights["units"]
     weights = {name: one.astype(np.float16) for name, one in weights.items()}
-    rows = np.concatenate([one.rows[one.states & one.apart] for one in own])
+    rows = np.concatenate([one.rows[one.is_one & one.apart] for one in own])
     least = np.sort(personal.logits(rows, weights))[int(_LOST * len(rows))]
     return {**weights, "offset": np.float32(weights["offset"] - least)}
 
 
 def _fitted(
-    table: NDArray[Any], states: NDArray[Any], each: NDArray[Any]
+    table: NDArray[Any], is_one: NDArray[Any], each: NDArray[Any], ridge: float
 ) -> dict[str, NDArray[Any]]:
     """Fit the network on a table.
 
     Args:
-        states: which rows are statements, 0 or 1.
+        is_one: which rows are what is looked for, 0 or 1.
         each: what a row weighs.
     """
     width = table.shape[1]
@@ -134,12 +153,12 @@ def _fitted(
         units, total = weights["units"], weights["sum"]
         active = np.tanh(table @ units + weights["unit_offsets"])
         logits = active @ total + weights["offset"]
-        value = each @ np.logaddexp(0.0, np.where(states == 1, -logits, logits))
-        value += _RIDGE * (units**2).sum() + _SUM_RIDGE * (total**2).sum()
-        missed = each * (expit(logits) - states)
+        value = each @ np.logaddexp(0.0, np.where(is_one == 1, -logits, logits))
+        value += ridge * (units**2).sum() + _SUM_RIDGE * (total**2).sum()
+        missed = each * (expit(logits) - is_one)
         inward = np.outer(missed, total) * (1 - active**2)
         down = [
-            (table.T @ inward + 2 * _RIDGE * units).ravel(),
+            (table.T @ inward + 2 * ridge * units).ravel(),
             inward.sum(axis=0),
             missed @ active + 2 * _SUM_RIDGE * total,
             [missed.sum()],
@@ -154,10 +173,10 @@ def _fitted(
 
 
 def figures(one: Judged, weights: Mapping[str, NDArray[Any]], is_apart: bool) -> list[str]:
-    """Count the statements that are lost, and the others that count as statements."""
-    stating = personal.logits(one.rows, weights) >= 0
+    """Count those that are lost, and the others that count as them."""
+    found = personal.logits(one.rows, weights) >= 0
     part = one.apart == is_apart
-    counted = (~stating[part & one.states], stating[part & ~one.states])
+    counted = (~found[part & one.is_one], found[part & ~one.is_one])
     return [f"{each.sum()}/{len(each)}" for each in counted]
 
 
@@ -167,15 +186,20 @@ def main(
 ) -> None:
     """Measure, print the figures of each language, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
-        sets = {language: judged(model, told) for language, told in own()}
-        corrections = judged(model, of_corrections())
-    weights = trained([*sets.values()], corrections)
-    table = Table("set", "lost", "wrong", "apart: lost", "wrong")
-    for name, one in {**sets, "corrections": corrections}.items():
-        table.add_row(name, *figures(one, weights, False), *figures(one, weights, True))
-    Console().print(table)
-    if write:
-        np.savez_compressed(WEIGHTS, **weights)
+        for name, file, names, purpose, more, share, ridge in (
+            ("personal", SENTENCES, _NAMES, "document", of_corrections(), 0.6, 1e-2),
+            ("asking", ranking_sets.MESSAGES, (None,), "query", of_questions(), 0.3, 3e-2),
+        ):
+            sets = {one: judged(model, told, purpose) for one, told in own(file, names)}
+            sets["more"] = judged(model, more, purpose)
+            own_sets = [one for key, one in sets.items() if key != "more"]
+            weights = trained(own_sets, sets["more"], share, ridge)
+            table = Table(name, "lost", "wrong", "apart: lost", "wrong")
+            for key, one in sets.items():
+                table.add_row(key, *figures(one, weights, False), *figures(one, weights, True))
+            Console().print(table)
+            if write:
+                np.savez_compressed(FOLDER / f"{name}.npz", **weights)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ _AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOGETHER = 24  # groups of sentences that make a memory
 # How much a question counts for the map of vectors and for that of words: made-up memories have the
 # most, and are the least varied.
-WEIGHTS = {"memories": (1.0, 1.0), "corrections": (3.0, 1.0), "questions": (4.0, 6.0)}
+WEIGHTS = {"memories": (1.0, 1.0), "corrections": (1.5, 0.6), "questions": (4.0, 6.0)}
 RANK = 96  # of the map of vectors
 SHARPNESS, TOKEN_SHARPNESS = 12.5, 20.0  # by which a cosine is multiplied
 RIDGE, TOKEN_RIDGE = 1e-3, 1e-3  # L2 penalties
@@ -87,7 +87,8 @@ def memories() -> Iterator[Told]:
     yield from _composed(ranking_sets.apart(SEEDS[0]), APART[0])
     for language, sets in _read("corrections.toml"):
         for name, lists in sets.items():
-            groups = [[(new, asked), (old, "")] for old, new, asked in lists["replaced"]]
+            of_newer = (*lists["replaced"], *lists.get("added", ()))
+            groups = [[(new, asked), (old, "")] for old, new, asked in of_newer]
             groups += [[(old, asked), (new, "")] for old, new, asked in lists["kept"]]
             yield from _together(groups, "corrections", f"{language} {name}")
     for language, sets in _read("questions.toml"):

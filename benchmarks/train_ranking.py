@@ -81,7 +81,7 @@ SHARE_OF_TOLD = 0.1  # something answers each, so they count less for the probab
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
-ASKED = {"answer": 1.0, "foreign": 5.0, "same subject": 5.0}
+ASKED = {"answer": 1.0, "foreign": 5.0, "same subject": 5.0, "nothing": 3.0}
 SHARE_OF_OTHERS = 0.1
 BESIDE = 0.2
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
@@ -101,7 +101,7 @@ class Recorded:
         kinds: of each search, as `features.KINDS`. backgrounds: as `features.background_of`.
         ids: of the records, by row, which break ties.
         sets: name of the set of each search. users: whose memory it was.
-        expects: "answer", "foreign" or "same subject", of each search.
+        expects: of each search, as `Question.expects`.
         things: for a question for several things, the thing that each row tells; else -1.
     """
 
@@ -217,10 +217,11 @@ def _caught() -> Iterator[list[CandidateArrays]]:
         *,
         at: datetime,
         scale: Any,
+        vector: Any,
         **others: Any,
     ) -> list[Match]:
         if every := ranking.candidates(hits, more, others["now"]):
-            caught.append(CandidateArrays(question, every, related, scale, at))
+            caught.append(CandidateArrays(question, every, related, scale, at, vector))
         return []
 
     with mock.patch("commonplace.retrieval.search.rank", recording):
@@ -421,13 +422,14 @@ def crossed(recorded: Recorded) -> Array:
 def laid_out(recorded: Recorded, systems: dict[str, Array], *, whole: bool) -> Table:
     """Lay out a row for each kind and system, and with `whole` for each language of it.
 
-    Kept: share of the answers that score at least one half; foreign, same: share of the questions
-    without an answer, about something else or the same subject, for which any record does.
+    Kept: share of the answers that score at least one half; foreign, same, tasks: share of the
+    questions without an answer, about something else or the same subject, and of what needs no
+    memory, for which any record does.
     """
     table = Table(title=f"{len(recorded.starts):,} searches")
     table.add_column("set", no_wrap=True)
     table.add_column("weights", no_wrap=True)
-    for name in ("R@1", "R@3", "R@10", "nDCG@10", "kept", "foreign", "same", "n"):
+    for name in ("R@1", "R@3", "R@10", "nDCG@10", "kept", "foreign", "same", "tasks", "n"):
         table.add_column(name, justify="right")
     names = recorded.sets.tolist()
     kinds = np.array([name.split(",")[0] for name in names])
@@ -445,7 +447,7 @@ def _cells(recorded: Recorded, figures: Array, chosen: Array) -> list[str]:
     cells = [f"{one:.3f}" for one in figures[answered][:, :4].mean(axis=0)]
     cells = cells if answered.any() else ["-"] * 4
     cells.append(f"{(figures[answered, 4] >= 0.5).mean():.2f}" if answered.any() else "-")
-    for kind in ("foreign", "same subject"):
+    for kind in ("foreign", "same subject", "nothing"):
         shown = figures[chosen & (expects == kind), 5] >= 0.5
         cells.append(f"{shown.mean():.2f}" if len(shown) else "-")
     return [*cells, str(int(chosen.sum()))]

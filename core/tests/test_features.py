@@ -27,6 +27,7 @@ from commonplace.retrieval.features import (
     matrix,
 )
 from commonplace.retrieval.lexical import document_terms, query_terms
+from commonplace.retrieval.personal import SURE
 from commonplace.types import Record, Scope
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -528,7 +529,7 @@ def test_the_background_of_a_score() -> None:
         {
             "always": 1, "long": 0.5, "many": 0, "cjk": 0, "company": 0.5,
             "most_cosine": 0.6, "mean_cosine": 0.4, "most_late": 0.20 + 0.17 * 0.2 + 0.70,
-            "most_coverage": 1, "number": log(2),
+            "most_coverage": 1, "number": log(2), "asks_memory": SURE,
         }
     )  # fmt: skip
 

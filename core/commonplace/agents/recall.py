@@ -37,14 +37,14 @@ _PROFILE_RECORDS = 20
 _OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
 LEAST_FETCHED = 30
 """Matches asked for at least: the questions asked before are as many for one memory as for five."""
-ENOUGH = 0.05
+ENOUGH = 0.15
 """Least score of a note's best line; below it nothing has to do with the question."""
 BESIDE = 0.05
 """Least score of the other lines, as a share of the best that was found, held or not."""
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
-_NEWER_FIRST = 0.045  # least odds of a replacement for which the newer line is read first
+_NEWER_FIRST = 0.065  # least odds of a replacement for which the newer line is read first
 _OF_SCORES = 0.15  # power of the odds of their scores in it
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[

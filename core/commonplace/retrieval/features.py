@@ -22,6 +22,7 @@ from .answer_types import asked_type, fits
 from .calibration import Scale
 from .excerpts import excerpt
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
+from .personal import asks_memory
 from .replacement import FAR, Pair, likelihoods, pairs, since, to_statement
 from .statement_words import (
     asked_subjects,
@@ -67,6 +68,7 @@ class CandidateArrays:
         expansions: of the relationship graph, for some of them.
         scale: of the embedder's cosines, for the script of the question.
         at: the moment of the question.
+        vector: of the question, by the default embedder; empty without.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class CandidateArrays:
         expansions: Sequence[Expansion],
         scale: Scale,
         at: datetime,
+        vector: Sequence[float] = (),
     ) -> None:
         self._question = question
         self._hits = hits
         self._expansions = {one.id: one for one in expansions}
         self._at = at
         self._scale = scale
+        self._vector = vector
         self.records = [hit.record for hit in hits]
         self.cosine: Floats = scale.place(np.array([hit.dense for hit in hits]))
         self.words = np.array([hit.words for hit in hits], float)
@@ -456,6 +460,11 @@ class CandidateArrays:
         return np.array([fits(text, asked) for text in self.excerpts])
 
     @cached_property
+    def asks_memory(self) -> float:
+        """How much speaks for a question to a memory, and against a text that needs none."""
+        return asks_memory(self._question, self._vector)
+
+    @cached_property
     def direction(self) -> float:
         """1 where the question asks for what holds now, -1 for what was before, else 0."""
         if self._asks_first or asks_before(self._question):
@@ -782,6 +791,8 @@ BACKGROUND: Mapping[str, Callable[[CandidateArrays], float]] = {
     "most_late": lambda c: float(c.late[c.stating].max()),
     "most_coverage": lambda c: float(c.coverage[c.stating].max()),
     "number": lambda c: float(np.log(c.stating.sum())),
+    # Going on with a task, or writing a haiku, needs nothing that was told before.
+    "asks_memory": lambda c: c.asks_memory,
 }
 """What the slope and the constant of the logit depend on beside the kind; no order does."""
 

@@ -1,8 +1,9 @@
-"""What tells of its speaker: a statement about a life, not a reaction, a task, a question or code.
+"""What tells of its speaker's life, and what asks for what he told before.
 
-Told by the vectors of the default embedder and a few features of the text, which a small network
-of one hidden layer reads. `benchmarks/train_personal.py` measures its weights on sentences that
-were judged by hand, and writes `personal.npz`.
+Neither does a reaction, a task that stands for itself, or code. Told by the vectors of the default
+embedder and a few features of the text, which a small network of one hidden layer reads.
+`benchmarks/train_personal.py` measures its weights on texts that were judged by hand, and writes
+`personal.npz` and `asking.npz`.
 """
 
 import math
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 LONGEST = 400
 """Characters of a text at most: longer ones tell of several matters, and count as personal."""
+SURE = 5.0
+"""Most that `asks_memory` says for or against; more is not to be had from a text alone."""
 _SPEAKER = re.compile(
     r"\b(?:i|me|my|mine|we|us|ours?|ich|mi[cr]h?|mein\w*|wir|uns\w*|yo|mis?|nos|nuestr\w*|je|moi|mon"
     r"|mes|nous|notre)\b|\bj['’]|[我咱私僕]",
@@ -38,7 +41,20 @@ def is_personal(text: str, vector: Sequence[float]) -> bool:
     Args:
         vector: of the default embedder.
     """
-    return len(text) > LONGEST or bool(logits(row(text, vector), _weights()) >= 0)
+    return len(text) > LONGEST or bool(logits(row(text, vector), _weights("personal")) >= 0)
+
+
+def asks_memory(text: str, vector: Sequence[float]) -> float:
+    """Compute how much speaks for a question to a memory, in -`SURE`..`SURE`; in doubt `SURE`.
+
+    Nothing that was told before helps to go on with a task, or to write a haiku.
+
+    Args:
+        vector: of the default embedder, of the text as a question; empty without.
+    """
+    if len(text) > LONGEST or not len(vector):
+        return SURE
+    return max(-SURE, min(SURE, float(logits(row(text, vector), _weights("asking")))))
 
 
 def logits(rows: NDArray[Any], weights: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
@@ -54,6 +70,6 @@ def row(text: str, vector: Sequence[float]) -> NDArray[Any]:
 
 
 @cache
-def _weights() -> Mapping[str, NDArray[Any]]:
-    with np.load(str(files(__package__).joinpath("personal.npz"))) as found:
+def _weights(name: str) -> Mapping[str, NDArray[Any]]:
+    with np.load(str(files(__package__).joinpath(f"{name}.npz"))) as found:
         return {name: found[name].astype(np.float32) for name in found.files}

@@ -94,6 +94,7 @@ def rank(
     *,
     at: datetime,
     scale: Scale | None = None,
+    vector: Sequence[float] = (),
     now: datetime | None = None,
     limit: int | None = None,
     threshold: float = 0.0,
@@ -110,6 +111,7 @@ def rank(
         expansions: of the relationship graph, for some of these records.
         at: the moment of the question.
         scale: of the embedder's cosines; the default embedder's when None.
+        vector: of the question, by the default embedder; empty of another.
         now: records expired by then are left out; None leaves out none.
         limit: return only that many of the best; all when None.
         threshold: leave out those with a lower score.
@@ -123,7 +125,8 @@ def rank(
     if not every:
         return []
     weights = weights or shipped_weights()
-    found = CandidateArrays(question, every, expansions, scale or Calibration().scale(question), at)
+    scale = scale or Calibration().scale(question)
+    found = CandidateArrays(question, every, expansions, scale, at, vector)
     kind = kind_of(found)
     rows = matrix(found)
     parts = rows * (weights.features @ kind)

@@ -338,7 +338,7 @@ def pairs(
     near = np.nonzero(may)
     if not len(near[0]):
         return {}
-    statement, asked = cache(statement), matter_words(question.lower())
+    statement, asked = cache(statement), _matter_of(question.lower())
     found: dict[tuple[int, int], Pair] = {}
     tables = (nearness, gain) if of_vectors is None else (nearness, gain, of_vectors)
     numbers = [table[near].tolist() for table in tables]
@@ -516,7 +516,7 @@ def _told(text: str, names: frozenset[str]) -> _Told:
         small=small,
         sentences=tuple(zip(owners, map(str.lower, said), strict=True)),
         kin=tuple(one for one in owners if one in KIN),
-        words=matter_words(small) - stems,
+        words=_matter_of(small) - stems,
         values=values_in(text),
         longest=tuple(_WORDS.findall(NOW.sub(" ", longest))),
         is_unreal=PAST.search(small) is not None or HOPE.search(small) is not None,
@@ -526,6 +526,11 @@ def _told(text: str, names: frozenset[str]) -> _Told:
         is_event=all(ONCE.search(one.lower()) for one in said),
         numbers=frozenset(_NUMBERS.findall(small)),
     )
+
+
+def _matter_of(small: str) -> frozenset[str]:
+    """Read the words that tell a matter, a relative by one word: "mum" is "mother", too."""
+    return frozenset(KIN.get(word, (word,))[0] for word in matter_words(small))
 
 
 def added(

@@ -228,13 +228,15 @@ class Search:
         ]
         hits = _best([hit for one in found for hit in one.hits], number, len(found))
         limit = number if decays else request.top_k
+        scale = self._calibration.scale(request.text)
         matches = rank(
             request.text,
             hits,
             [hit for one in found for hit in one.beside],
             [related for one in found for related in one.related],
             at=asked_at,
-            scale=self._calibration.scale(request.text),
+            scale=scale,
+            vector=embedding.vector if scale.of_default else (),
             now=None if request.include_expired else at,
             limit=limit,
             threshold=request.threshold,
