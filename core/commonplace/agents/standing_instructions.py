@@ -55,16 +55,13 @@ def find_instructions(
             ends one; "more formal, please" always is.
     """
     found = []
-    has_text = any(map(_asks_for_text, (*before[-_RECENT:], text)))
     for sentence in _readable(text):
-        is_once = has_text or wording.OF_ONE_TEXT.search(sentence)
-        if is_once and not wording.LASTING.search(sentence):
-            continue
-        if (
+        is_found = (
             _eases(sentence)
             or (_is_standing(sentence) and not needs_no_memory(sentence))
             or any(ends(sentence, one) or _asks_otherwise(sentence, one) for one in held)
-        ):
+        )
+        if is_found and not _is_for_one_text(sentence, (*before[-_RECENT:], text)):
             found += _parts(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
 
@@ -98,11 +95,13 @@ def _parts(sentence: str) -> list[str]:
     return parts if all(map(_is_standing, parts)) else [sentence]
 
 
-def _asks_for_text(text: str) -> bool:
-    return any(
-        wording.TEXT.search(one) and not wording.LASTING.search(one)
-        for one in sentences(text[:_MAX_MESSAGE])
-    )
+def _is_for_one_text(sentence: str, said: Sequence[str]) -> bool:
+    """Return whether a sentence is a wish for the text at hand, by its form or after a request."""
+    if wording.LASTING.search(sentence):
+        return False
+    spoken = (one for text in said for one in sentences(text[:_MAX_MESSAGE]))
+    asked = (one for one in spoken if wording.TEXT.search(one))
+    return bool(wording.OF_ONE_TEXT.search(sentence)) or not all(map(wording.LASTING.search, asked))
 
 
 def may_end_instructions(text: str) -> bool:
