@@ -191,11 +191,10 @@ def main(
             ("asking", ranking_sets.MESSAGES, (None,), "query", of_questions(), 0.3, 3e-2),
         ):
             sets = {one: judged(model, told, purpose) for one, told in own(file, names)}
-            sets["more"] = judged(model, more, purpose)
-            own_sets = [one for key, one in sets.items() if key != "more"]
-            weights = trained(own_sets, sets["more"], share, ridge)
+            further = judged(model, more, purpose)
+            weights = trained([*sets.values()], further, share, ridge)
             table = Table(name, "lost", "wrong", "apart: lost", "wrong")
-            for key, one in sets.items():
+            for key, one in {**sets, "more": further}.items():
                 table.add_row(key, *figures(one, weights, False), *figures(one, weights, True))
             Console().print(table)
             if write:
