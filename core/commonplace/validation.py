@@ -3,7 +3,6 @@
 import difflib
 import functools
 import inspect
-import json
 import math
 import re
 import unicodedata
@@ -23,10 +22,6 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # of one that is not stored: facts are ext
 MAX_METADATA_BYTES = 16 * 1024 * 1024  # of records that carry a whole file; it is not embedded
 _MAX_LABELS = 256  # of a namespace
 _MAX_DEPTH = 9  # keys and indexes on the way to a value
-# At most: a number, or what stands around a text or a list; and a character, as an escape.
-_FRAME, _BYTES_PER_CHARACTER = 32, 6
-_CONTROLS = bytes(code for code in range(32) if code not in b"\n\r\t")
-_LONG = 4096  # characters of a text whose bytes are counted
 _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 
 
@@ -254,17 +249,18 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
     """
     if not isinstance(metadata, Mapping):
         raise InvalidRecordError(field="metadata", value=metadata, reason="must be a mapping")
-    longest = 0
-    for key, value in metadata.items():
+    if not metadata:
+        return
+    for key in metadata:
         if type(key) is not str or not key:
             raise InvalidRecordError(
                 field="metadata key", value=key, reason="must be a string that is not empty"
             )
-        longest += _plain_size(key) or _check_json((key,), key)
-        longest += _plain_size(value) or _check_json((key,), value)
-    if longest <= MAX_METADATA_BYTES:
-        return
-    size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
+    plain = dict(metadata)
+    _check_held((), plain)
+    import msgspec  # only importing this module does without
+
+    size = len(msgspec.json.encode(plain))
     if size > MAX_METADATA_BYTES:
         raise InvalidRecordError(
             field="metadata",
@@ -274,56 +270,26 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
         )
 
 
-def _check_json(path: tuple[str | int, ...], value: object) -> int:
-    """Check a value; return how many bytes it has as JSON at most.
-
-    Args:
-        path: the keys and indexes by which it is reached, from the metadata's on.
-    """
-    if len(path) > _MAX_DEPTH:
+def _check_held(path: tuple[Any, ...], held: Any) -> None:
+    """Check what a dict or a list holds, which these keys and indexes lead to."""
+    is_dict = type(held) is dict
+    if held and len(path) == _MAX_DEPTH:
         raise InvalidRecordError(
             field=_shown(path), value="…", reason="must not be nested deeper than 8"
         )
-    kind, may_hold = type(value), len(path) < _MAX_DEPTH
-    if kind is dict:
-        longest = _FRAME
-        for key, held in cast("dict[object, object]", value).items():
-            if type(key) is not str:
-                raise InvalidRecordError(
-                    field=_shown(path), value=key, reason="must have strings as keys"
-                )
-            longest += (may_hold and _plain_size(key)) or _check_json((*path, key), key)
-            longest += (may_hold and _plain_size(held)) or _check_json((*path, key), held)
-        return longest
-    if kind is list or kind is tuple:
-        return _FRAME + sum(
-            (may_hold and _plain_size(held)) or _check_json((*path, place), held)
-            for place, held in enumerate(cast("Sequence[object]", value))
-        )
-    if (fault := _fault(value)) is not None:
-        raise InvalidRecordError(field=_shown(path), value=value, reason=fault)
-    if kind is not str:
-        return _FRAME
-    text = cast("str", value)
-    size = _BYTES_PER_CHARACTER * len(text)
-    return _FRAME + (_json_bytes(text) if len(text) > _LONG else size)
-
-
-def _plain_size(value: object) -> int:
-    """Do the same as `_check_json` for most values, far quicker; 0 for those left to it."""
-    if type(value) is str:
-        is_plain = value.isascii() and len(value) <= _LONG and "\x00" not in value
-        return _FRAME + _BYTES_PER_CHARACTER * len(value) if is_plain else 0
-    is_held = type(value) is int and _LEAST_INTEGER <= value <= _MOST_INTEGER
-    return _FRAME if is_held or value is None or type(value) is bool else 0
-
-
-def _json_bytes(text: str) -> int:
-    """Count the bytes of a text as JSON at most, far quicker than by writing it."""
-    raw = text.encode()
-    short = sum(map(raw.count, (b'"', b"\\", b"\n", b"\r", b"\t")))
-    controls = len(raw) - len(raw.translate(None, _CONTROLS))
-    return len(raw) + short + (_BYTES_PER_CHARACTER - 1) * controls
+    for key, value in held.items() if is_dict else enumerate(held):
+        if is_dict and type(key) is not str:
+            raise InvalidRecordError(
+                field=_shown(path), value=key, reason="must have strings as keys"
+            )
+        wrong, fault = key, _fault(key) if is_dict else None
+        if fault is None:
+            if type(value) in (dict, list, tuple):
+                _check_held((*path, key), value)
+                continue
+            wrong, fault = value, _fault(value)
+        if fault is not None:
+            raise InvalidRecordError(field=_shown((*path, key)), value=wrong, reason=fault)
 
 
 def _shown(path: tuple[str | int, ...]) -> str:
