@@ -1,7 +1,7 @@
 """Backfill of an index from its graph store: what is missing, outdated or orphaned."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ is bytes, and in a salvage rows of the table that the stage is named after.
 VectorSource = Callable[[Sequence[Record]], Mapping[str, TokenEmbedding]]
 """Reads vectors of records by id, where there are any."""
 _BATCH = 64
+BATCH = 250  # rows that are copied, and reported, at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,28 @@ def is_indexed(row: SnapshotRow) -> bool:
 def count_records(graph: GraphStore) -> int:
     """Count the records that the index should have, of all scopes."""
     return sum(1 for _ in graph.versions(None))
+
+
+def reported(
+    items: Iterable[T],
+    progress: Progress | None,
+    stage: str,
+    total: int | None,
+    counts: Callable[[T], int] = lambda _: 1,
+) -> Iterator[T]:
+    """Give items on, and report how much of the total they are: now and then, and at the end.
+
+    Args:
+        counts: how much of the total an item is.
+    """
+    done = 0
+    for number, item in enumerate(items, start=1):
+        yield item
+        done += counts(item)
+        if progress and number % BATCH == 0:
+            progress(stage, done, total)
+    if progress:
+        progress(stage, done, total)
 
 
 def batches(items: Iterator[T], size: int) -> Iterator[list[T]]:

@@ -22,6 +22,7 @@ from ..ports.checkpoints import (
 from ..ports.engines import GraphStore
 from ..ports.snapshot_rows import SnapshotRow
 from .backfill import (
+    BATCH,
     BackfillReport,
     Progress,
     VectorSource,
@@ -29,10 +30,10 @@ from .backfill import (
     batches,
     count_records,
     is_indexed,
+    reported,
 )
 from .serialization import TABLES, table_of, to_line
 
-BATCH = 250
 _CHECKPOINTS_BATCH = 100
 _FLUSH_SECONDS = 60.0
 _NOTE = "copy"
@@ -116,30 +117,14 @@ def finish_writes(memory: Memory) -> int:
     return left.dead
 
 
-def digest(
-    rows: Iterable[SnapshotRow],
-    *,
-    stage: str = "check",
-    total: int | None = None,
-    progress: Progress | None = None,
-) -> SnapshotDigest:
-    """Count and hash the rows of a graph store's snapshot, table by table.
-
-    Args:
-        stage, total: for `progress`.
-    """
-    done = 0
+def digest(rows: Iterable[SnapshotRow]) -> SnapshotDigest:
+    """Count and hash the rows of a graph store's snapshot, table by table."""
     counts = dict.fromkeys(TABLES, 0)
     hashes = {table: hashlib.sha256() for table in TABLES}
-    for number, row in enumerate(rows, start=1):
+    for row in rows:
         table = table_of(row)
         counts[table] += 1
         hashes[table].update(f"{to_line(row)}\n".encode())
-        done += is_indexed(row)
-        if progress and number % BATCH == 0:
-            progress(stage, done, total)
-    if progress:
-        progress(stage, done, total)
     return SnapshotDigest(
         counts=counts, hashes={table: digest_.hexdigest() for table, digest_ in hashes.items()}
     )
@@ -189,8 +174,8 @@ def copy_rows(
         progress=progress,
     )
     report = CopyReport(
-        source=digest(read(""), stage="check source", total=total, progress=progress),
-        target=digest(engines.graph.dump(), stage="check target", total=total, progress=progress),
+        source=digest(reported(read(""), progress, "check source", total, is_indexed)),
+        target=digest(reported(engines.graph.dump(), progress, "check target", total, is_indexed)),
         backfill=filled,
         indexed=dict(engines.graph.versions(None)) == dict(engines.index.versions(None)),
         dead=dead,
@@ -228,18 +213,14 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
         yield from page
 
 
-def _copy_checkpoints(
-    source: Checkpoints, target: Checkpoints, progress: Progress | None = None
-) -> None:
+def _copy_checkpoints(source: Checkpoints, target: Checkpoints, progress: Progress | None) -> None:
     """Write all checkpoints of a store into another; repeating it changes nothing."""
     total = sum(1 for _ in iterate_checkpoints(source, Selection())) if progress else None
-    for number, state in enumerate(_states(source), start=1):
+    for state in reported(_states(source), progress, "checkpoints", total):
         checkpoint = state.checkpoint
         values = {(name, checkpoint.versions[name]): blob for name, blob in state.values.items()}
         target.put(checkpoint, values, state.owner)
         target.write(checkpoint.address, state.writes, state.owner)
-        if progress and (number % _CHECKPOINTS_BATCH == 0 or number == total):
-            progress("checkpoints", number, total)
 
 
 def _with_checkpoints(rows: SnapshotDigest, checkpoints: Checkpoints) -> SnapshotDigest:

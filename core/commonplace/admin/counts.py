@@ -14,8 +14,7 @@ from ..ports.engines import SelfDescribing
 from ..ports.stores import version_at
 from ..settings import Location, Settings
 from ..types import Kind, Scope
-from .backfill import Progress, count_records, live_records
-from .copy import BATCH
+from .backfill import Progress, count_records, live_records, reported
 from .database_files import database_files, require_memory
 
 
@@ -48,16 +47,11 @@ def contents(
     """
     require_memory(location)
     found: dict[str | None, Counter[Kind]] = {}
-    done = 0
     apart = location.journal != location.graph  # this host may have no journal yet
     with opened_stores(location, settings, create=apart) as stores:
         total = count_records(stores.graph) if progress else None
-        for done, record in enumerate(live_records(stores.graph), start=1):
+        for record in reported(live_records(stores.graph), progress, "count", total):
             found.setdefault(record.scope.user_id, Counter())[record.kind] += 1
-            if progress and done % BATCH == 0:
-                progress("count", done, total)
-        if progress:
-            progress("count", done, total)
         backlog = stores.journal.count()
     records = dict(sorted(found.items(), key=lambda item: item[0] or ""))
     return Contents(

@@ -26,8 +26,8 @@ from ..ports.snapshot_rows import (
     SnapshotRow,
 )
 from ..types import Scope
-from .backfill import Progress, count_records, is_indexed
-from .copy import BATCH, CopyReport, copy_rows, finish_writes
+from .backfill import BATCH, Progress, count_records, is_indexed, reported
+from .copy import CopyReport, copy_rows, finish_writes
 from .database_files import drafted
 from .serialization import TABLES, from_line, table_of, to_line
 
@@ -71,21 +71,16 @@ def export(
     """
     finish_writes(memory)
     graph = memory._runtime.engines.graph
-    counts, sha, done = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER), 0
+    counts, sha = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER)
     total = count_records(graph) if progress and user is None else None
     rows = graph.dump() if user is None else _rows_of(graph, user)
     with drafted(file) as draft, draft.open("wb") as lines:
         lines.write(_HEADER)
-        for number, row in enumerate(rows, start=1):
+        for row in reported(rows, progress, "export", total, is_indexed):
             line = f"{to_line(row)}\n".encode()
             lines.write(line)
             sha.update(line)
             counts[table_of(row)] += 1
-            done += is_indexed(row)
-            if progress and number % BATCH == 0:
-                progress("export", done, total)
-        if progress:
-            progress("export", done, total)
         end = _End(_Totals(rows=counts, sha256=sha.hexdigest()))
         lines.write(msgspec.json.encode(end) + b"\n")
     return sum(counts.values())
