@@ -116,17 +116,9 @@ def join_passages(record: Record, vectors: Iterator[TokenEmbedding], limit: int)
     return replace(first, following=tuple(following)) if following else first
 
 
-def is_async(method: object) -> bool:
+def is_async(method: Callable[..., Any]) -> bool:
     """Tell whether a model's method is written `async def`."""
-    function = getattr(method, "__func__", None)
-    return _is_async(method) if function is None else _is_async_function(function)
-
-
-def _is_async(method: Any) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(method))
-
-
-_is_async_function = lru_cache(maxsize=64)(_is_async)  # of a class, for all its models
 
 
 def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedding]:
