@@ -285,29 +285,14 @@ async def _note_log(turn_with: MakeTurn, memory: Memory) -> None:
 
 
 EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
-    "mode": _mode,
-    "top_k": _top_k,
-    "threshold": _threshold,
-    "kinds": _kinds,
-    "where": _where,
-    "metadata": _metadata,
-    "scope_search_by_agent": _scope_search_by_agent,
-    "await_write": _await_write,
-    "max_waiting": _max_waiting,
-    "recall_timeout": _recall_timeout,
-    "instructions": _instructions,
-    "times": _times,
-    "summaries": _summaries,
-    "note_tokens": _note_tokens,
-    "count_tokens": _count_tokens,
-    "inject": _inject,
-    "header": _header,
-    "intro": _intro,
-    "tools": _tools,
-    "tool_instructions": _tool_instructions,
-    "note_log": _note_log,
-}
-"""What shows each field of `Policy` through an adapter."""
+    effect.__name__.removeprefix("_"): effect
+    for effect in (
+        _mode, _top_k, _threshold, _kinds, _where, _metadata, _scope_search_by_agent, _await_write,
+        _max_waiting, _recall_timeout, _instructions, _times, _summaries, _note_tokens,
+        _count_tokens, _inject, _header, _intro, _tools, _tool_instructions, _note_log,
+    )
+}  # fmt: skip
+"""What shows each field of `Policy` through an adapter, by its name."""
 
 
 def _slow(memory: Memory, purpose: Literal["query", "document"], wait: Callable[[], Any]) -> Any:
