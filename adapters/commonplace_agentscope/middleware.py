@@ -228,14 +228,12 @@ class CommonplaceMiddleware(MiddlewareBase):
 
     async def _keep_summary(self, agent: "Agent") -> None:
         """Keep what the agent made of its older messages as the summary of the session."""
-        try:
+        with self._memory.warn.catch("summary"):
             reply = self._replies.current(agent.state)
             if reply is not None and reply.owner is not None:
                 text = to_summary(agent.state.summary)
                 held = to_conversation(agent.state, await self.get_middleware_key())
                 await self._memory.asummarize(text, reply.owner, held)
-        except Exception as error:
-            self._memory.warn("summary", error)
 
     async def on_model_call(
         self,
@@ -260,10 +258,8 @@ class CommonplaceMiddleware(MiddlewareBase):
 
         Opens the memory meanwhile, for 10 seconds at most, so that the first reply need not wait.
         """
-        try:
+        with self._memory.warn.catch("opening"):
             await self._memory.lazy.await_open(WRITE_PATIENCE)
-        except Exception as error:
-            self._memory.warn("opening", error)
         return memory_tools(self._memory, self._replies.find, self._prefix)
 
     def counters(self) -> MemoryCounters:

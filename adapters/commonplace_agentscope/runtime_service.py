@@ -134,15 +134,13 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
 
     async def health(self) -> bool:
         """Return whether the service is started and its stores answer in time."""
-        if not self._is_started:
-            return False
-        try:
-            answer = (await self._opened()).alist(Scope(user_id="nobody"), limit=1)
-            await await_within(self._memory.policy.recall_timeout, "list", answer)
-        except Exception as error:
-            self._memory.warn("health", error)
-            return False
-        return True
+        is_well = False
+        if self._is_started:
+            with self._memory.warn.catch("health"):
+                answer = (await self._opened()).alist(Scope(user_id="nobody"), limit=1)
+                await await_within(self._memory.policy.recall_timeout, "list", answer)
+                is_well = True
+        return is_well
 
     async def add_memory(
         self, user_id: str, messages: list[Any], session_id: str | None = None

@@ -89,7 +89,7 @@ class AgentScopeTurn:
 
     async def begin(self, inputs: object) -> None:
         """Take the messages to answer: of the input, or of the reply that goes on after a pause."""
-        try:
+        with self.memory.warn.catch("input"):
             # Without an input the agent goes on with what nobody answered: observed, or failed.
             observed = self._own_unanswered() if inputs is None else inputs
             self._take(input_messages(observed))
@@ -106,12 +106,10 @@ class AgentScopeTurn:
                 self._pending = self._load_pending(scope)
                 await self._show_again(scope)
                 await self.accept()
-        except Exception as error:
-            self.memory.warn("input", error)
 
     def follow(self, item: object) -> None:
         """Follow the reply by what it yields; save in the state what must outlive this process."""
-        try:
+        with self.memory.warn.catch("state"):
             if isinstance(item, ModelCallStartEvent | ToolResultStartEvent):
                 self._streamed.clear()
             elif isinstance(item, TextBlockDeltaEvent):
@@ -124,8 +122,6 @@ class AgentScopeTurn:
                 self._save_pending()
             elif isinstance(item, RequireUserConfirmEvent | RequireExternalExecutionEvent):
                 self._save_shown()
-        except Exception as error:
-            self.memory.warn("state", error)
 
     async def recall(self) -> HintBlockEvent | None:
         """Recall, and put the note into the conversation.
@@ -187,24 +183,20 @@ class AgentScopeTurn:
 
     def leave(self) -> None:
         """Write what was said to the agent, for a reply that broke off before its first event."""
-        try:
+        with self.memory.warn.catch("write"):
             if self.owner is not None and not self._is_accepted and not self.is_parked:
                 self.memory.write_later(to_input_turn(self._pending, ""), self.owner)
-        except Exception as error:
-            self.memory.warn("write", error)
 
     def end(self) -> None:
         """Drop a transient note and the pending messages, unless the reply pauses."""
         self.reply.is_over = True
-        try:
+        with self.memory.warn.catch("state"):
             if self._id is None or self.is_parked:
                 return
             if self.memory.policy.inject == "transient":
                 drop_notes(self.state, self.key, lambda reply_id, _: reply_id == self._id)
             self._save_askers()
             self._drop_pending(self._id)
-        except Exception as error:
-            self.memory.warn("state", error)
 
     @property
     def _asker(self) -> str:

@@ -253,15 +253,12 @@ async def _end_run(event: AfterMultiAgentInvocationEvent) -> None:
             return
         run, status = outer_run, ""  # whose end may have come before: its task is stored here
     for memory, scope in run.owners.values():
-        try:
+        with memory.warn.catch("write"):  # a hook that raises would lose the answer
             messages = run.messages(_final_answer(run, state) if status == "completed" else "")
-        except Exception as error:  # a hook that raises would lose the answer
-            memory.warn("write", error)
-            continue
-        if is_torn_down():
-            memory.write_later(messages, scope)
-        else:
-            await memory.awrite(messages, scope)
+            if is_torn_down():
+                memory.write_later(messages, scope)
+            else:
+                await memory.awrite(messages, scope)
 
 
 def _status_of(state: Any) -> str:

@@ -296,12 +296,10 @@ class MemoryPlugin(Plugin):
 
     async def _keep_summary(self, agent: Agent, scope: Scope) -> None:
         """Keep what the framework made of older messages as the summary of the session."""
-        try:
+        with self._agent_memory.warn.catch("summary"):
             text = summary_of(agent.conversation_manager.get_state(), agent.messages)
             held = Conversation(texts=conversation_texts(agent.messages))
             await self._agent_memory.asummarize(text, scope, held)
-        except Exception as error:
-            self._agent_memory.warn("summary", error)
 
     def _new_turn(self, conversation: Any, state: dict[str, Any]) -> StrandsTurn:
         """Make the turn of an invocation."""
@@ -361,7 +359,7 @@ class MemoryPlugin(Plugin):
         exit_call(_tool_call_key(event), self)
 
     async def _show_note(self, call: ModelCallContext) -> ModelCallContext:
-        try:
+        with self._agent_memory.warn.catch("note"):
             call = add_instructions(call, self._instructions)
             turn = self._turns.find(call.agent, call.invocation_state)
             if turn is not None:
@@ -370,8 +368,6 @@ class MemoryPlugin(Plugin):
                     call = await self._add_note(call, turn, turn.scope)
                 elif self._memory.opened is None:
                     await self._memory.await_open(WRITE_PATIENCE)
-        except Exception as error:
-            self._agent_memory.warn("note", error)
         self._agent_memory.raise_misconfiguration()
         return call
 

@@ -153,9 +153,10 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: as
                 `Memory.open`, if it cannot be opened as it is configured.
         """
+        note = ""
         scope = await self._scope()
         await self._memory.reopen_misconfigured()
-        try:
+        with self._memory.warn.catch("recall"):
             query = to_query(msg if isinstance(msg, list) else [msg])
             if scope is None or not query:
                 return ""
@@ -163,9 +164,6 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             held = Conversation(texts=await self._shown())
             note = render(await memory.arecall(scope, query, held), memory.policy)
             await self._accept(msg if isinstance(msg, list) else [msg], scope)
-        except Exception as error:
-            self._memory.warn("recall", error)
-            return ""
         self._memory.raise_misconfiguration()
         return note
 
@@ -191,7 +189,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         results: list[dict[str, str]] = []
         scope = await self._scope()
         await self._memory.reopen_misconfigured()
-        try:
+        with self._memory.warn.catch("write"):
             agent = _calling_agent(self)
             history = self._history_of(agent)
             messages = history.take(to_history(msgs, _summary(agent)), scope)
@@ -206,10 +204,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                     history.written.update(str(message.id) for message in part)
                 if done == "written":
                     results += [_to_result(message, scope) for message in part]
-        except Exception as error:
-            self._memory.warn("write", error)
-        else:
-            self._memory.raise_misconfiguration()
+        self._memory.raise_misconfiguration()
         return {"results": results}
 
     async def record_to_memory(

@@ -611,7 +611,5 @@ class AgentMemory:
         )
         self._health.record(event, self._log)
         if self._on_event is not None:
-            try:
+            with self.warn.catch("on_event"):  # it is the user's, and must not fail a turn
                 self._on_event(event)
-            except Exception as failure:  # it is the user's, and must not fail a turn
-                self.warn("on_event", failure)

@@ -8,6 +8,8 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -130,3 +132,11 @@ class WarnOnce:
         if kind not in self._seen:
             self._seen.add(kind)
             self._log.warning(_SILENT_LINE, what, error)
+
+    @contextmanager
+    def catch(self, what: str) -> Iterator[None]:
+        """Log what fails in the block, once, and go on behind it."""
+        try:
+            yield
+        except Exception as error:
+            self(what, error)
