@@ -7,6 +7,7 @@ import builtins
 import json
 import re
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from strands.types.exceptions import StorageError
@@ -144,11 +145,14 @@ class CommonplaceStorage:
         return scope, Address(thread=thread, namespace=self._namespace, id=key)
 
     def _list(self, checkpoints: Checkpoints, prefix: str) -> builtins.list[str]:
-        selection = Selection(namespace=self._namespace, before=_successor(prefix))
-        first = Address(thread="", namespace="", id=prefix)
-        rows = iterate_checkpoints(checkpoints, selection, after=first, is_ascending=True)
-        keys = {row.address.id for row in rows}
-        return sorted(key for key in keys if key.startswith(prefix))
+        rows = iterate_checkpoints(
+            checkpoints,
+            Selection(namespace=self._namespace),
+            after=Address(thread="", namespace="", id=prefix),
+            is_ascending=True,
+        )
+        keys = (row.address.id for row in rows)
+        return sorted(set(takewhile(lambda key: key.startswith(prefix), keys)))
 
 
 def _check(key: object) -> None:
@@ -163,11 +167,3 @@ def _check(key: object) -> None:
 def _run_of(address: Address) -> str:
     # Checkpoints are removed by the run that made them, so each value has one of its own.
     return json.dumps([address.thread, address.namespace, address.id])
-
-
-def _successor(prefix: str) -> str | None:
-    """Return the least text after all that begin with a prefix; None if there is none."""
-    if not prefix or ord(prefix[-1]) == 0x10FFFF:
-        return None
-    following = ord(prefix[-1]) + 1
-    return prefix[:-1] + chr(0xE000 if 0xD800 <= following <= 0xDFFF else following)
