@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from itertools import dropwhile
 
@@ -88,8 +87,9 @@ class CommonplaceMemoryService(BaseMemoryService):
         Raises:
             InvalidRecordError: the metadata are not JSON.
         """
-        memory, added = copy(self._memory), custom_metadata or {}
-        memory.policy = replace(memory.policy, metadata={**memory.policy.metadata, **added})
+        policy = self._memory.policy
+        metadata = {**policy.metadata, **(custom_metadata or {})}
+        memory = self._memory.with_policy(replace(policy, metadata=metadata))
         await _write(memory, events, _scope(app_name, user_id, session_id))
 
     async def add_memory(

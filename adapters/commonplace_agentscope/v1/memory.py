@@ -125,8 +125,13 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             embedder=to_embedder(embedding_model),
             models=(chat_model, embedding_model),
         )
-        self._on_event: OnEvent | None = on_event
-        self._memory: AgentMemory = self._with(lazy, policy)
+        self._memory: AgentMemory = AgentMemory(
+            lazy,
+            policy,
+            log="commonplace_agentscope",
+            first_recall_timeout=WRITE_PATIENCE,  # it opens the memory
+            on_event=on_event,
+        )
         self._user_id: Any = user_id
         self._agent_id: str | int | None = agent_id
         self._session_id: SessionId | None = session_id
@@ -308,20 +313,11 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             return None
         return in_session(to_scope(user_id, self._agent_id), session)
 
-    def _with(self, lazy: Any, policy: Policy) -> AgentMemory:
-        return AgentMemory(
-            lazy,
-            policy,
-            log="commonplace_agentscope",
-            first_recall_timeout=WRITE_PATIENCE,  # it opens the memory
-            on_event=self._on_event,
-        )
-
     def _limited(self, limit: int | None) -> AgentMemory:
         if limit is None or limit == self._memory.policy.top_k:
             return self._memory
         most = max(1, min(int(limit), _MAX_LIMIT))
-        return self._with(self._memory.lazy, replace(self._memory.policy, top_k=most))
+        return self._memory.with_policy(replace(self._memory.policy, top_k=most))
 
     async def _shown(self) -> list[str]:
         """Read what the agent's model is shown of the conversation; empty list if unknown."""

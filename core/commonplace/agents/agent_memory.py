@@ -10,10 +10,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import InvalidRecordError, InvalidScopeError, RecordNotFoundError
@@ -112,6 +113,13 @@ class AgentMemory:
         self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
         self._summaries = LRUCache[str, str](_HANDLED)  # the last by the key of its scope
         self._handled = LRUCache[tuple[str, str | None, str], datetime](_HANDLED)
+
+    def with_policy(self, policy: Policy) -> Self:
+        """Return one that differs by its policy, and counts and logs together with this one."""
+        check_policy(policy)
+        other = copy(self)
+        other.policy = policy
+        return other
 
     def counters(self) -> MemoryCounters:
         """Read how often each event happened, to all who were given the same `LazyMemory`."""
