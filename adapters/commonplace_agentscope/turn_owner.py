@@ -7,7 +7,6 @@ variable: not by the agent, whose state two users may share, and not by the late
 import asyncio
 import contextlib
 import hashlib
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from commonplace.agents import (
     StackRule,
     UnknownCallerError,
     WarnOnce,
-    in_session,
+    find_scope,
     read_stack,
     to_scope,
 )
@@ -173,7 +172,8 @@ class ReplyTracker:
     async def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
         """Make a reply in the agent's session; without a scope if its user is not named."""
         is_inner = _is_called_by_agent(agent, warn)
-        scope = await self._find_scope(agent, warn)
+        session_id = agent.state.session_id
+        scope = await find_scope(self._user_id, self._agent_id, session_id, warn, agent)
         return ActiveReply(
             state=agent.state,
             name=agent.name,
@@ -207,23 +207,6 @@ class ReplyTracker:
         where = "for this reply" if reply is not None else "outside a reply of this agent"
         reason = f"must be known, and is not {where}"
         raise InvalidScopeError(field="user_id", value=None, reason=reason)
-
-    async def _find_scope(self, agent: Agent, warn: WarnOnce) -> Scope | None:
-        user_id: object = self._user_id
-        if callable(self._user_id):
-            try:
-                found = self._user_id(agent)
-                user_id = await found if inspect.isawaitable(found) else found
-            except InvalidScopeError:
-                raise
-            except Exception as error:  # no memory is better than a lost reply
-                warn("scope", error)
-                return None
-            if user_id is None:
-                reason = "is missing, so this reply has no memory"
-                warn("scope", InvalidScopeError(field="user_id", value=None, reason=reason))
-                return None
-        return in_session(to_scope(user_id, self._agent_id), agent.state.session_id)
 
     def drop_foreign_notes(self, state: AgentState, memory: str, messages: list[Msg]) -> list[Msg]:
         """Leave out one memory's notes for other users; isolate the reply that would see one.

@@ -6,7 +6,6 @@ what somebody must mend is raised: an id that cannot be used, a memory that can 
 it is configured.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,10 +32,10 @@ from commonplace.agents import (
     acquire_memory,
     await_within,
     check_id_source,
+    find_scope,
     fold_policy,
     given_once,
     hinting_init,
-    in_session,
     read_stack,
     render,
     to_scope,
@@ -292,26 +291,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
 
     async def _scope(self) -> Scope | None:
         """Find whose memory it is now; None for nobody's."""
-        user_id: object = self._user_id
-        session: object = self._session_id
-        try:
-            if callable(self._user_id):
-                found = self._user_id()
-                user_id = await found if inspect.isawaitable(found) else found
-            if callable(self._session_id):
-                session = self._session_id()
-        except InvalidScopeError:
-            raise
-        except Exception as error:  # no memory is better than a lost reply
-            self._memory.warn("scope", error)
-            return None
-        if user_id is None:
-            reason = "is missing, so this reply has no memory"
-            self._memory.warn(
-                "scope", InvalidScopeError(field="user_id", value=None, reason=reason)
-            )
-            return None
-        return in_session(to_scope(user_id, self._agent_id), session)
+        return await find_scope(self._user_id, self._agent_id, self._session_id, self._memory.warn)
 
     def _limited(self, limit: int | None) -> AgentMemory:
         if limit is None or limit == self._memory.policy.top_k:

@@ -38,6 +38,7 @@ from .caller_detection import StackFrame, StackRule, UnknownCallerError, read_st
 from .framework_values import (
     clean,
     field_of,
+    find_scope,
     hash_id,
     in_session,
     is_visible,
@@ -140,6 +141,7 @@ __all__ = [
     "clean",
     "field_of",
     "find_instructions",
+    "find_scope",
     "fold_policy",
     "given_once",
     "hash_id",

@@ -6,6 +6,7 @@ no message is lost over a character or a length.
 
 import contextlib
 import hashlib
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import Any
 from ..errors import InvalidScopeError
 from ..types import Message, Role, Scope
 from ..validation import MAX_TEXT_BYTES, check_id
+from .health import WarnOnce
 
 _BYTES_PER_CHARACTER = 4
 _MAX_NAME = 256
@@ -58,6 +60,34 @@ def to_id(field: str, given: object) -> str:
         raise InvalidScopeError(field=field, value=given, reason="must be a string or an integer")
     check_id(field, text)
     return text
+
+
+async def find_scope(
+    user_id: object, agent_id: object, session_id: object, warn: WarnOnce, *told: object
+) -> Scope | None:
+    """Make the scope of a turn, whose ids a framework's functions may tell; None for nobody.
+
+    A user who cannot be told is logged: no memory is better than a lost turn.
+
+    Args:
+        user_id, session_id: the ids, or functions of `told`, awaited if they are async.
+
+    Raises:
+        InvalidScopeError: an id cannot be used.
+    """
+    try:
+        ids = [one(*told) if callable(one) else one for one in (user_id, session_id)]
+        user, session = [await one if inspect.isawaitable(one) else one for one in ids]
+    except InvalidScopeError:
+        raise
+    except Exception as error:
+        warn("scope", error)
+        return None
+    if user is None:
+        reason = "is missing, so this reply has no memory"
+        warn("scope", InvalidScopeError(field="user_id", value=None, reason=reason))
+        return None
+    return in_session(to_scope(user, agent_id), session)
 
 
 def field_of(context: object, name: str) -> Any:
