@@ -193,7 +193,7 @@ class SessionEvents:
                 if key.startswith(prefix)
             ]
             if writes:
-                row = Checkpoint(address=at, body=_encode({}), metadata=_encode({}), versions={})
+                row = Checkpoint(address=at, body=_encode({}))
                 store.put(row, {}, owner, replace=False)
                 store.write(at, writes, owner)
 

@@ -99,8 +99,8 @@ class CommonplaceOffloader:
         try:
             scope, key = in_session(self._owner, session_id), hashlib.sha256(data).hexdigest()[:32]
             address = Address(thread=_thread(scope), namespace="", id=key)
-            blob = Blob(type=kind, data=b"")
-            head = Checkpoint(address=address, body=blob, metadata=blob, versions={_CHANNEL: key})
+            body = Blob(type=kind, data=b"")
+            head = Checkpoint(address=address, body=body, versions={_CHANNEL: key})
             values = {(_CHANNEL, key): Blob(type=kind, data=data)}
             await self._memory.on_checkpoints(
                 lambda checkpoints: checkpoints.put(head, values, scope)

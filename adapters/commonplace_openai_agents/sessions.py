@@ -148,8 +148,6 @@ class CommonplaceSession(Session):
         row = Checkpoint(
             address=Address(thread=self._thread, namespace="items", id=name),
             body=Blob(type=_BLOB_TYPE, data=data),
-            metadata=Blob(type=_BLOB_TYPE, data=b"{}"),
-            versions={},
             run=name,
         )
         checkpoints.put(row, {}, self._scope)

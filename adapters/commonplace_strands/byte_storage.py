@@ -73,7 +73,6 @@ class CommonplaceStorage:
         checkpoint = Checkpoint(
             address=address,
             body=Blob(type=_BLOB_TYPE, data=b""),  # a listing reads the body
-            metadata=Blob(type=_BLOB_TYPE, data=b""),
             versions={_CHANNEL: key},  # a value is stored once for each version
             run=_run_of(address),
         )

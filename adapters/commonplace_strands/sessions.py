@@ -256,8 +256,6 @@ class SessionRows:
         checkpoint = Checkpoint(
             address=Address(thread=self._thread, namespace=table, id=name),
             body=Blob(type=_BLOB_TYPE, data=_encode(field, given)),
-            metadata=Blob(type=_BLOB_TYPE, data=b"{}"),
-            versions={},
         )
         self._checkpoints.put(checkpoint, {}, self._scope)
 

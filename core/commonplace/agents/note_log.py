@@ -188,7 +188,5 @@ def _to_row(note: LoggedNote) -> Checkpoint:
     return Checkpoint(
         address=Address(thread=_thread(note.scope), namespace="", id=note.id),
         body=Blob(type=_TYPE, data=msgspec.json.encode(note)),
-        metadata=Blob(type=_TYPE, data=b"{}"),
-        versions={},
         run=note.id,
     )

@@ -12,11 +12,7 @@ from ..types import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A serialized value, and the type by which its serializer reads it again.
-
-    The metadata of a checkpoint that is not LangGraph's has a type such as `framework/json`, so
-    that a listing of all threads skips it.
-    """
+    """A serialized value, and the type by which its serializer reads it again."""
 
     type: str
     data: bytes = field(repr=False)
@@ -42,8 +38,10 @@ class Checkpoint:
     """State of one step without the values of its channels, which are stored once per version.
 
     Attributes:
-        parent: the id of the checkpoint before it, in the same namespace.
+        metadata: of a type such as `framework/json`, by which a listing of all threads skips what
+            is not LangGraph's; none by default.
         versions: of every channel at this step.
+        parent: the id of the checkpoint before it, in the same namespace.
         deltas: channels that may have no value here though they are not empty: their value is that
             of the nearest earlier checkpoint that has one, plus what tasks wrote since.
         run: the run that made it.
@@ -53,8 +51,8 @@ class Checkpoint:
 
     address: Address
     body: Blob
-    metadata: Blob
-    versions: Mapping[str, str]
+    metadata: Blob = Blob(type="commonplace/none", data=b"")
+    versions: Mapping[str, str] = field(default_factory=dict)
     parent: str | None = None
     deltas: tuple[str, ...] = ()
     run: str | None = None
