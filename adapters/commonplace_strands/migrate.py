@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from strands.session.file_session_manager import (
@@ -73,18 +74,6 @@ def import_sessions(
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """The state of a graph or swarm, as a repository takes it."""
-
-    id: str
-    state: dict[str, Any]
-
-    def serialize_state(self) -> dict[str, Any]:
-        """Return it."""
-        return self.state
-
-
-@dataclass(frozen=True, slots=True)
 class _SessionImport:
     sessions: CommonplaceSessionRepository
     dry_run: bool
@@ -106,7 +95,7 @@ class _SessionImport:
                 f"{name}/{graph}",
                 sessions.read_multi_agent(name, graph) is not None,
                 place,
-                partial(_State, graph),
+                partial(_multi_agent, graph),
                 partial(sessions.create_multi_agent, name),
             )
 
@@ -149,6 +138,11 @@ class _SessionImport:
             return False
         (self.tally.known if is_known else self.tally.taken)[kind] += 1
         return True
+
+
+def _multi_agent(name: str, state: dict[str, Any]) -> Any:
+    """Make of a state what a repository takes for a graph or swarm."""
+    return SimpleNamespace(id=name, serialize_state=lambda: state)
 
 
 def _files(folder: Path, prefix: str, name: str) -> Iterator[tuple[str, Path]]:
