@@ -113,8 +113,8 @@ FAULTS = (
         name="neo4j-accesses-in-tombstone",
         what="A tombstone keeps the times of access",
         file=f"{_NEO4J}/overlay.py",
-        old='return to_node(row) if row["live"] else to_node(row, recalls=None)',
-        new="return to_node(row)",
+        old='row["record"] for row in (*accesses.created, *accesses.removed)',
+        new='row["record"] for row in accesses.created',
         tests=(_GRAPH, "-k", "Neo4jGraph and accesses"),
     ),
 )  # fmt: skip

@@ -159,7 +159,7 @@ def test_changes_of_one_owner_wait_for_each_other(connect, monkeypatch):
     # Making its partition, or looking for a fence that is not there, would lock something too.
     stores[0].erase(ALICE, 1)
     stores[0].apply([put("first", 2)])
-    save, at_work, most = graph_writes._save, [], []
+    save, at_work, most = graph_writes.save, [], []
 
     def slowly(run, parameters):
         at_work.append(run)
@@ -168,7 +168,7 @@ def test_changes_of_one_owner_wait_for_each_other(connect, monkeypatch):
         at_work.remove(run)
         return save(run, parameters)
 
-    monkeypatch.setattr(graph_writes, "_save", slowly)
+    monkeypatch.setattr(graph_writes, "save", slowly)
     at_once(3, lambda thread: stores[thread].apply([put(f"of {thread}", 3)]))
 
     assert most == [1, 1, 1]

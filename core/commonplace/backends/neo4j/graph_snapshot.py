@@ -1,9 +1,8 @@
 """Snapshot of a Neo4j graph store: dump in the order that all engines share, and load."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import closing
 from functools import partial
-from itertools import count
 from typing import Any
 
 from ...ports.snapshot_rows import (
@@ -14,10 +13,12 @@ from ...ports.snapshot_rows import (
     SessionRow,
     SnapshotRow,
 )
-from ...types import Entity, Record, Relation, Scope, fold
+from ...types import Entity, fold
 from ..shared import rows
-from . import overlay, queries
+from ..sqlite.graph_snapshot import load as load_embedded
+from . import graph_writes, overlay, queries
 from .driver import RunQuery
+from .overlay import Overlay
 
 _PAGE = 1000
 _FENCES = "MATCH (n:Erasure) WHERE n.id > $id RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
@@ -45,49 +46,9 @@ RETURN n{.*} AS node,
       key: q.key, valid_from: q.valid_from} ORDER BY q.seq } AS assertions
 ORDER BY n.created_at, n.id
 """
-# Loading: the partitions are locked first, and what is stored already is read.
 _FENCE = """
 UNWIND $rows AS row MERGE (f:Erasure {id: row.id})
 SET f.version = CASE WHEN f.version > row.version THEN f.version ELSE row.version END
-"""
-_STORED = (
-    queries.LOCK
-    + """
-RETURN partitions,
-  COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
-    RETURN r{.id, .version, .times_told, .user_id, .agent_id, .session_id} } AS records,
-  COLLECT { UNWIND $fences AS id MATCH (f:Erasure {id: id}) RETURN f{.*} } AS fences
-"""
-)
-_WRITE = {
-    "sessions": "MERGE (s:Session {id: row.id}) ON CREATE SET s = row"
-    " ON MATCH SET s.next = CASE WHEN s.next > row.next THEN s.next ELSE row.next END,"
-    " s.first_at = CASE WHEN s.first_at < row.first_at THEN s.first_at"
-    " ELSE coalesce(row.first_at, s.first_at) END,"
-    " s.last_at = CASE WHEN s.last_at > row.last_at THEN s.last_at"
-    " ELSE coalesce(row.last_at, s.last_at) END",
-    "entities": queries.SAVE_RELATIONS["entities"],
-    "pairs": queries.SAVE_RELATIONS["pairs"],
-    "relations": "MATCH (a:Entity {id: row.subject}) MATCH (b:Entity {id: row.object})"
-    " MERGE (q:Relation {id: row.own.id}) ON CREATE SET q = row.own ON MATCH SET q += row.resolved"
-    " MERGE (a)<-[:SUBJECT]-(q) MERGE (q)-[:OBJECT]->(b)",
-    "records": "MERGE (r:Record {id: row.id}) SET r = row",
-    "versions": "MATCH (r:Record {id: row.record})"
-    " MERGE (v:Version {record: row.record, version: row.version}) SET v = row"
-    " MERGE (r)-[:BECAME]->(v)",
-    "supports": queries.SAVE_RELATIONS["supports"],
-    "partitions": queries.SAVE_RELATIONS["partitions"],
-}
-# What a record asserted when it was loaded before, and does not assert now.
-_RETRACT = """
-UNWIND $rows AS row
-MATCH (:Record {id: row.id})-[s:STATES]->(q:Relation) WHERE NOT q.id IN row.assertions
-DELETE s
-WITH DISTINCT q WHERE NOT EXISTS { (:Record)-[:STATES]->(q) }
-MATCH (q)-[:SUBJECT|OBJECT]->(e:Entity)
-WITH collect(DISTINCT q) AS dropped, collect(DISTINCT e.id) AS entities
-FOREACH (q IN dropped | DETACH DELETE q)
-RETURN entities
 """
 _VERSIONS = (
     "MATCH (n:Record) WHERE n.id > $id AND n.live AND n.indexed"
@@ -160,138 +121,39 @@ def _run(text: str, parameters: Mapping[str, Any], run: RunQuery) -> list[dict[s
 
 
 def load(run: RunQuery, snapshot: Sequence[SnapshotRow]) -> None:
-    """Load the snapshot of another store; what is newer here stays."""
+    """Load the snapshot of another store as the embedded store does; what is newer here stays."""
     fences = [
         {"id": row.key, "version": row.version} for row in snapshot if isinstance(row, FenceRow)
     ]
     if fences:
         run(_FENCE, rows=fences)
     records = [row for row in snapshot if isinstance(row, RecordRow)]
+    ids = [row.record.id for row in records]
     [found] = run(
-        _STORED,
+        queries.LOAD,
         partitions=sorted({row.partition for row in snapshot if row.partition}),
-        ids=[row.record.id for row in records],
+        ids=ids,
+        restored=ids,
         fences=overlay.fence_keys({row.record.scope for row in records}),
+        sessions=[row.scope.key for row in snapshot if isinstance(row, SessionRow)],
     )
-    stored = {node["id"]: node for node in found["records"]}
-    erased = {node["id"]: node["version"] for node in found["fences"]}
-    wanted = [row for row in records if _is_wanted(row, stored.get(row.record.id), erased)]
-    parts = _parts(snapshot, wanted, found["partitions"])
-    reloaded = [row for row in wanted if row.record.id in stored]
-    for part, text in _WRITE.items():
-        if part == "supports" and reloaded:
-            _retract(run, reloaded)
-        if parts[part]:
-            run(f"UNWIND $rows AS row {text}", rows=parts[part])
-
-
-def _is_wanted(row: RecordRow, stored: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
-    scope, version = row.record.scope, row.record.version
-    if stored is not None and overlay.scope_of(stored) != scope:
-        return False
-    age = version, row.record.times_told
-    if stored is not None and (stored["version"], stored["times_told"]) > age:
-        return False
-    return not any(version <= erased.get(cover.key, -1) for cover in scope.covering())
-
-
-def _retract(run: RunQuery, records: Sequence[RecordRow]) -> None:
-    """Retract what records assert in the store and not in the snapshot."""
-    parameters = [
-        {
-            "id": row.record.id,
-            "assertions": [_relation_id(row.record.scope.owner, each) for each in row.asserted],
-        }
-        for row in records
-    ]
-    for row in run(_RETRACT, rows=parameters):
-        if row["entities"]:
-            run(queries.DROP_UNUSED_ENTITIES, entities=row["entities"])
-
-
-def _parts(
-    snapshot: Sequence[SnapshotRow],
-    records: Sequence[RecordRow],
-    partitions: Sequence[Mapping[str, Any]],
-) -> dict[str, list[dict[str, Any]]]:
-    parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _WRITE}
-    numbers = {partition["id"]: count(partition["next"]) for partition in partitions}
-    for row in snapshot:
-        match row:
-            case SessionRow():
-                moments = {"first_at": row.first_at, "last_at": row.last_at}
-                own = {"id": row.scope.key, "next": row.next}
-                own |= {name: rows.to_micros(at) for name, at in moments.items()}
-                parts["sessions"].append(overlay.to_node(asdict(row.scope), **own))
-            case EntityRow():
-                entity = _entity(row)
-                parts["entities"].append({**entity, "seq": next(numbers[row.partition])})
-                pairs = overlay.pair_ids(row.partition, entity["key"])
-                parts["pairs"].append({"entity": entity["id"], "pairs": pairs})
-            case RelationRow():
-                resolved = _resolved(row.owner, row.relation)
-                own = {**resolved["own"], "seq": next(numbers[row.partition])}
-                parts["relations"].append({**resolved, "resolved": resolved["own"], "own": own})
-    for row in records:
-        parts["records"].append(_node(row))
-        parts["versions"] += [
-            dict(zip(rows.VERSION, rows.from_version(one), strict=True)) for one in row.versions
-        ]
-        parts["supports"] += [_support(row.record, each) for each in row.asserted]
-    parts["partitions"] = [
-        {"id": partition, "next": next(number)} for partition, number in numbers.items()
-    ]
-    return parts
-
-
-def _entity(row: EntityRow) -> dict[str, Any]:
-    key = fold(row.entity.name)
-    return overlay.to_node(
-        asdict(row.owner),
-        id=overlay.entity_id(row.owner.key, key),
-        scope=row.owner.key,
-        key=key,
-        word=overlay.digest(key),
-        name=row.entity.name,
-        type=row.entity.type,
-    )
-
-
-def _resolved(owner: Scope, relation: Relation) -> dict[str, Any]:
-    id_, subject, object_ = overlay.relation_ids(owner.key, relation)
-    own = overlay.to_node(
-        asdict(owner),
-        id=id_,
-        slot=overlay.slot_id(subject, relation.key),
-        key=relation.key,
-        predicate=relation.predicate,
-        valid_from=rows.to_beginning(relation.valid_from),
-        valid_to=rows.to_micros(relation.valid_to),
-        single=bool(relation.single_valued),
-        conflict=relation.conflict,
-        created_at=rows.to_micros(relation.created_at),
-        expired_at=rows.to_micros(relation.expired_at),
-    )
-    return {"own": own, "subject": subject, "object": object_}
-
-
-def _relation_id(owner: Scope, relation: Relation) -> str:
-    id_, _, _ = overlay.relation_ids(owner.key, relation)
-    return id_
-
-
-def _node(row: RecordRow) -> dict[str, Any]:
-    accesses = [rows.to_micros(at) for at in row.recalls] or None
-    retracted = None if row.live else rows.to_retracted(row.states)
-    columns = rows.to_row(row.record, live=row.live)._replace(retracted=retracted)
-    return overlay.to_node(columns._asdict(), recalls=accesses)
-
-
-def _support(record: Record, relation: Relation) -> dict[str, Any]:
-    return {
-        "record": record.id,
-        "relation": _relation_id(record.scope.owner, relation),
-        "single": bool(relation.single_valued),
-        "valid_to": rows.to_micros(relation.valid_to),
-        "expired_at": rows.to_micros(relation.expired_at),
+    stated = [(row.record.scope.owner, one) for row in records for one in row.asserted]
+    stated += [(row.owner, row.relation) for row in snapshot if isinstance(row, RelationRow)]
+    named = {overlay.relation_ids(owner.key, relation) for owner, relation in stated}
+    entities = {end for _, *ends in named for end in ends}
+    entities |= {
+        overlay.entity_id(row.owner.key, fold(row.entity.name))
+        for row in snapshot
+        if isinstance(row, EntityRow)
     }
+    [assertions] = run(
+        queries.STATED,
+        ids=ids,
+        relations=sorted(id_ for id_, _, _ in named),
+        entities=sorted(entities),
+    )
+    with closing(Overlay()) as copy:
+        overlay.load_records(copy, found)
+        overlay.load_assertions(copy, assertions)
+        load_embedded(copy.connection, snapshot)
+        graph_writes.save(run, overlay.save_parameters(copy, found["partitions"]))

@@ -54,7 +54,7 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
             overlay.load_assertions(copy, assertions)
         outcomes = record_tables.apply(copy.connection, changes)
-        _save(run, overlay.save_parameters(copy, found["partitions"]))
+        save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 
 
@@ -108,11 +108,11 @@ def _retract(
         overlay.load_assertions(copy, found)
         erased = "SELECT value FROM json_each(?)"
         removed, reopened = assertions.erase(copy.connection, erased, [rows.to_json(ids)])
-        entities = _save(run, overlay.save_parameters(copy, partitions))
+        entities = save(run, overlay.save_parameters(copy, partitions))
     return {"relations": removed["relations"], "entities": entities}, reopened
 
 
-def _save(run: RunQuery, parameters: Mapping[str, list[dict[str, Any]]]) -> int:
+def save(run: RunQuery, parameters: Mapping[str, list[dict[str, Any]]]) -> int:
     """Save the differences of an overlay; return how many unused entities were dropped."""
     number = 0
     unused = [row["id"] for row in parameters["entities_removed"]]

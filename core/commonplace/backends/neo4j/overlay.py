@@ -30,6 +30,7 @@ _SCOPE = ("user_id", "agent_id", "session_id")
 _FLAGS = ("live", "indexed", "pinned", "single", "conflict")
 _TABLES: dict[str, tuple[int, tuple[str, ...]]] = {  # how many columns are the key, and all of them
     "record": (1, rows.RecordColumns._fields),
+    "recall": (2, ("record", "at")),
     "version": (2, rows.VERSION),
     "session": (1, ("key", *_SCOPE, "next", "first_at", "last_at")),
     "erasure": (1, ("key", "version")),
@@ -89,6 +90,11 @@ class Overlay:
             changed=[row for key, row in after.items() if key in before and row != before[key]],
             removed=[row for key, row in before.items() if key not in after],
         )
+
+    def accesses(self, record: str) -> list[int]:
+        """Read when a record was accessed, newest first."""
+        sql = "SELECT at FROM recall WHERE record = ? ORDER BY at DESC"
+        return [at for (at,) in self.connection.execute(sql, (record,))]
 
     def _read(self, table: str) -> dict[RowKey, Properties]:
         size, columns = _TABLES[table]
@@ -216,6 +222,8 @@ def assertion_parameters(
 def load_records(overlay: Overlay, found: Mapping[str, Any]) -> None:
     """Copy a row of `LOAD` to an overlay."""
     overlay.load("record", found["records"])
+    accesses = ((node["id"], at) for node in found["records"] for at in node.get("recalls") or ())
+    overlay.load("recall", ({"record": id_, "at": at} for id_, at in accesses))
     overlay.load("version", (*found["versions"], *found["former"]))
     overlay.load("erasure", ({**fence, "key": fence["id"]} for fence in found["fences"]))
     overlay.load("session", ({**session, "key": session["id"]} for session in found["sessions"]))
@@ -276,13 +284,17 @@ def save_parameters(
         partitions: that are locked, with the next sequence number of each.
     """
     records, sessions = overlay.difference("record"), overlay.difference("session")
-    versions = overlay.difference("version")
+    versions, accesses = overlay.difference("version"), overlay.difference("recall")
     return {
-        "records": [to_node(row) for row in records.created],
-        "records_changed": [_changed(row) for row in records.changed],
+        "records": [_to_node(row) for row in records.created],
+        "records_changed": [_to_node(row) for row in records.changed],
+        "accesses": [
+            {"id": id_, "recalls": overlay.accesses(id_) or None}
+            for id_ in sorted({row["record"] for row in (*accesses.created, *accesses.removed)})
+        ],
         "versions": versions.created,
         "sessions": [
-            to_node(row, id=row["key"], key=None) for row in (*sessions.created, *sessions.changed)
+            _to_node(row, id=row["key"], key=None) for row in (*sessions.created, *sessions.changed)
         ],
         **_relation_parameters(overlay, partitions),
     }
@@ -298,7 +310,7 @@ def _relation_parameters(
     by_number = {row["id"]: _relation(row, before) for row in overlay.loaded("relation")}
     by_number |= {row["id"]: _relation(row, after) for row in relations.created}
     nodes = {
-        row["id"]: to_node(row, id=after[row["id"]], word=digest(row["key"]))
+        row["id"]: _to_node(row, id=after[row["id"]], word=digest(row["key"]))
         for row in (*entities.created, *entities.changed)
     }
     created = [
@@ -334,7 +346,7 @@ def _entity_ids(entities: Iterable[Properties]) -> dict[int, str]:
 def _relation(row: Properties, entity_ids: Mapping[int, str]) -> Properties:
     subject, object_ = entity_ids[row["subject"]], entity_ids[row["object"]]
     id_ = relation_id(subject, row["key"], object_, row["valid_from"])
-    own = to_node(row, id=id_, slot=slot_id(subject, row["key"]))
+    own = _to_node(row, id=id_, slot=slot_id(subject, row["key"]))
     del own["subject"], own["object"]
     return {"own": own, "subject": subject, "object": object_}
 
@@ -343,12 +355,7 @@ def _support(row: Properties, relations: Mapping[int, Properties]) -> Properties
     return {**row, "relation": relations[row["relation"]]["own"]["id"]}
 
 
-def _changed(row: Properties) -> Properties:
-    # The access log of a record is removed with the record.
-    return to_node(row) if row["live"] else to_node(row, recalls=None)
-
-
-def to_node(row: Mapping[str, Any], **more: Any) -> Properties:
+def _to_node(row: Mapping[str, Any], **more: Any) -> Properties:
     """Convert a row to a node in the partition of its owner."""
     plain = {name: bool(value) if name in _FLAGS else value for name, value in row.items()}
     return {**plain, "partition": _partition(row), **more}

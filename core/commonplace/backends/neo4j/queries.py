@@ -88,9 +88,30 @@ MATCH (q:Relation) WHERE {owned} AND q.seq >= 0 AND q.single
 MATCH (r:Record)-[s:STATES]->(q) WHERE s.expired_at IS NULL AND r.live
 RETURN DISTINCT r{.*} AS record ORDER BY record.id
 """
-# The relations that some records assert or asserted, the other relations of the same slots, the
-# records that assert any of those, and what contradicts these records.
-ASSERTIONS = """
+_FOUND = """
+RETURN [r IN owners | r{.*}] AS records,
+  COLLECT { UNWIND found AS q WITH DISTINCT q
+    MATCH (a:Entity)<-[:SUBJECT]-(q)-[:OBJECT]->(b:Entity)
+    RETURN q{.*, subject: a.id, object: b.id, ends: [a{.*}, b{.*}], supports:
+      [(r:Record)-[s:STATES]->(q) | s{.*, record: r.id}]} } AS relations,
+  COLLECT { UNWIND $entities AS id MATCH (e:Entity {id: id}) RETURN e{.*} } AS entities
+"""
+# The relations that some records assert or asserted.
+STATED = (
+    """
+CALL () {
+  UNWIND $ids AS id MATCH (:Record {id: id})-[:STATES]->(q:Relation) RETURN q
+  UNION UNWIND $relations AS id MATCH (q:Relation {id: id}) RETURN q
+}
+WITH collect(q) AS found
+WITH [] AS owners, found
+"""
+    + _FOUND
+)
+# Those, the other relations of the same slots, the records that assert any of those, and what
+# contradicts these records.
+ASSERTIONS = (
+    """
 CALL () {
   UNWIND $ids AS id MATCH (:Record {id: id})-[:STATES]->(q:Relation) RETURN q
   UNION UNWIND $relations AS id MATCH (q:Relation {id: id}) RETURN q
@@ -116,13 +137,9 @@ CALL (owners) {
   RETURN collect(DISTINCT n) AS others
 }
 WITH owners, asserted + competing + others AS found
-RETURN [r IN owners | r{.*}] AS records,
-  COLLECT { UNWIND found AS q WITH DISTINCT q
-    MATCH (a:Entity)<-[:SUBJECT]-(q)-[:OBJECT]->(b:Entity)
-    RETURN q{.*, subject: a.id, object: b.id, ends: [a{.*}, b{.*}], supports:
-      [(r:Record)-[s:STATES]->(q) | s{.*, record: r.id}]} } AS relations,
-  COLLECT { UNWIND $entities AS id MATCH (e:Entity {id: id}) RETURN e{.*} } AS entities
 """
+    + _FOUND
+)
 
 # In the order in which they run; each has one list of rows as its parameter. After the first group,
 # entities without a relation are removed, as one may come back with another spelling.
@@ -135,6 +152,7 @@ SAVE = {
     # Not MERGE: a record that another owner made meanwhile must not be overwritten.
     "records": "CREATE (r:Record) SET r = row",
     "records_changed": "MATCH (r:Record {id: row.id}) SET r += row",
+    "accesses": "MATCH (r:Record {id: row.id}) SET r.recalls = row.recalls",
     "versions": "MATCH (r:Record {id: row.record}) CREATE (r)-[:BECAME]->(v:Version) SET v = row",
     "sessions": "MERGE (s:Session {id: row.id}) SET s += row",
 }
