@@ -26,7 +26,6 @@ from . import checkpoint_queries, queries
 from .driver import Neo4jDriver, RunQuery
 
 _BATCH = 100
-_TABLES = ("threads", "checkpoints", "values", "writes")
 # The columns of the index for a page, by whether thread and namespace are given.
 _PAGE_COLUMNS = {
     (True, True): ("thread", "namespace", "name"),
@@ -185,7 +184,7 @@ class Neo4jCheckpoints:
             found = [row["id"] for row in run(owned, limit=_BATCH, **parameters)]
             return dict(run(checkpoint_queries.REMOVE, threads=found)[0])
 
-        removed: Counter[str] = Counter(dict.fromkeys(_TABLES, 0))
+        removed: Counter[str] = Counter()
         while True:
             batch = self._driver.write(work)
             removed.update(batch)

@@ -9,8 +9,6 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import Any
 
-import msgspec
-
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ...types import Scope
 from ..shared import rows
@@ -53,8 +51,6 @@ CREATE TABLE IF NOT EXISTS task_write (
   data BLOB NOT NULL, PRIMARY KEY (thread, namespace, checkpoint, task, number)
 ) STRICT, WITHOUT ROWID;
 """
-_VERSIONS = msgspec.json.Decoder(dict[str, str])
-_NO_DELTAS = "[]"
 _AT = "thread = ? AND namespace = ? AND id = ?"
 _CHECKPOINT = (
     "thread, namespace, id, parent, run, within, deltas, versions, body_type, body, metadata_type,"
@@ -367,13 +363,6 @@ def _to_row(checkpoint: Checkpoint) -> tuple[Any, ...]:
     )
 
 
-def _to_versions(text: str) -> dict[str, str]:
-    try:
-        return _VERSIONS.decode(text)
-    except (ValueError, TypeError) as error:
-        raise rows.UnreadableRowError(error) from error
-
-
 def _to_checkpoint(row: Sequence[Any]) -> Checkpoint:
     """Read a checkpoint from the columns of `_CHECKPOINT`."""
     thread, namespace, id_, parent, run, within, deltas, versions, *blobs = row
@@ -383,8 +372,8 @@ def _to_checkpoint(row: Sequence[Any]) -> Checkpoint:
         parent=parent,
         run=run,
         within=tuple(rows.from_json(within)) if within else None,
-        deltas=tuple(rows.from_json(deltas)) if deltas != _NO_DELTAS else (),
-        versions=_to_versions(versions),
+        deltas=tuple(rows.from_json(deltas)),
+        versions=rows.from_json(versions),
         body=Blob(type=body_type, data=body),
         metadata=Blob(type=metadata_type, data=metadata),
     )
