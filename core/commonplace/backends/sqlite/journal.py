@@ -98,15 +98,7 @@ class SqliteJournal:
         self._handle.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
 
     def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
-        """Accept operations in one transaction, durably, and give each its `seq` and `version`.
-
-        For an id that is stored already, the stored operation is returned; a dead one is replaced.
-
-        Raises:
-            BackpressureError: more than `max_pending` would be pending; nothing was accepted.
-            StoreUnavailableError: the disk fails, or the clock is past the last version; nothing
-                was accepted.
-        """
+        """Accept operations in one transaction, durably, and give each its `seq` and `version`."""
         if not operations:
             return []
         self._holder.hold()
@@ -136,10 +128,14 @@ class SqliteJournal:
 
     def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
         """Read operations neither applied nor dead, of one partition or all, in order of `seq`."""
-        if partition is None:
-            return self._read("INDEXED BY op_by_state WHERE state = 0", "seq LIMIT ?", (limit,))
-        source = "INDEXED BY op_by_partition WHERE state = 0 AND partition = ?"
-        return self._read(source, "seq LIMIT ?", (partition, limit))
+        source, values = "INDEXED BY op_by_state WHERE state = 0", list[object]([limit])
+        if partition is not None:
+            source = "INDEXED BY op_by_partition WHERE state = 0 AND partition = ?"
+            values = [partition, limit]
+        sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY seq LIMIT ?"
+        with self._handle.read() as connection:
+            found = connection.execute(sql, values)
+            return [self._to_operation(OperationColumns(*row)) for row in found]
 
     def take_over(self) -> list[Operation]:
         """Take over the pending operations of processes that are no longer alive; return them."""
@@ -177,11 +173,7 @@ class SqliteJournal:
         return int(row[0][0]) if row else 0
 
     def dead_letter(self, seq: int, reason: str, left: Operation | None = None) -> None:
-        """Move a pending operation to the dead letters.
-
-        Args:
-            left: replaces its kind and body, and drops its plan.
-        """
+        """Move a pending operation, or what is `left` of it, to the dead letters."""
         sql = "UPDATE op SET state = 2, reason = ?, at = ? WHERE seq = ? AND state = 0"
         values: tuple[Any, ...] = (
             reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq,
@@ -251,12 +243,6 @@ class SqliteJournal:
         """Release the connection; repeating it does nothing."""
         self._holder.release()
         self._handle.close()
-
-    def _read(self, source: str, order: str, values: Sequence[object]) -> list[Operation]:
-        sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY {order}"
-        with self._handle.read() as connection:
-            found = connection.execute(sql, values)
-            return [self._to_operation(OperationColumns(*row)) for row in found]
 
     def _append(
         self, connection: Connection, operations: Sequence[Operation], max_pending: int
