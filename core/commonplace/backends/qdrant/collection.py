@@ -101,7 +101,8 @@ def open_collection(
             if not client.call(client.driver.collection_exists, name):
                 raise
     info = client.call(client.driver.get_collection, name)
-    stored = _check_meta(name, info.config.metadata or {}, wanted)
+    stored = _read_meta(name, info)
+    check_meta(stored, wanted)
     _finish(client, name, info.payload_schema, layout)
     strict = info.config.strict_mode_config
     vectors: Any = info.config.params.vectors
@@ -122,9 +123,7 @@ def drop(client: RetryingClient, name: str) -> None:
         SchemaMismatchError: another program made it.
     """
     if client.call(client.driver.collection_exists, name):
-        metadata = client.call(client.driver.get_collection, name).config.metadata or {}
-        if OWNER not in metadata:
-            raise _not_ours(name)
+        _read_meta(name, client.call(client.driver.get_collection, name))
         client.call(client.driver.delete_collection, name)
 
 
@@ -210,19 +209,13 @@ def _buckets(client: RetryingClient, name: str) -> set[str]:
     }
 
 
-def _check_meta(
-    name: str, metadata: Mapping[str, Any], wanted: Mapping[str, str]
-) -> Mapping[str, Any]:
-    stored = metadata.get(OWNER)
+def _read_meta(name: str, info: m.CollectionInfo) -> Mapping[str, Any]:
+    """Read what this package noted when it made the collection, and refuse another's."""
+    stored = (info.config.metadata or {}).get(OWNER)
     if not isinstance(stored, Mapping):
-        raise _not_ours(name)
-    check_meta(stored, wanted)
+        what = f"the collection {name!r} of"
+        raise SchemaMismatchError(what=what, stored="another program", wanted=OWNER)
     return stored
-
-
-def _not_ours(name: str) -> SchemaMismatchError:
-    what = f"the collection {name!r} of"
-    return SchemaMismatchError(what=what, stored="another program", wanted=OWNER)
 
 
 def _check_server(version: str) -> None:
