@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared.late_interaction import asked_tokens
-from ..shared.rows import to_table
+from ..shared.rows import to_vector
 from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection
@@ -124,7 +123,7 @@ class QdrantIndex:
 
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
-        vector = to_table([query.vector], self._dimensions)[0].tolist()
+        vector = to_vector(query.vector, self._dimensions).tolist()
         self._client.check_open()
         if limit < 1:
             return []
@@ -147,7 +146,7 @@ class QdrantIndex:
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records of these turns, or with these ids, both ways; best dense first."""
-        vector = to_table([query.vector], self._dimensions)[0].tolist()
+        vector = to_vector(query.vector, self._dimensions).tolist()
         self._client.check_open()
         known = uuids(ids)
         chosen: list[Any] = [equals("turn", *turns)] if turns else []
@@ -167,12 +166,10 @@ class QdrantIndex:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the stored is ignored."""
-        every = [one.vector for point in points for one in point.passages]
-        vectors = iter(to_table(every, self._dimensions).tolist())
         newest: dict[str, tuple[Record, m.PointStruct]] = {}
         sizes: dict[str, int] = {}
         for point in points:
-            parts = list(islice(vectors, 1 + len(point.following)))
+            parts = [to_vector(one.vector, self._dimensions).tolist() for one in point.passages]
             held = newest.get(point.record.id)
             if held is None or held[0].version < point.record.version:
                 made = self._struct(point, parts)

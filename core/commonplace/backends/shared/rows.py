@@ -416,34 +416,25 @@ def check_page(limit: object, offset: object = 0) -> None:
 
 
 def to_vector(vector: Any, dimensions: int) -> NDArray[np.float32]:
-    """Check a single vector and convert it, as `to_table`."""
-    if isinstance(vector, np.ndarray) and vector.dtype == np.float32 and len(vector) == dimensions:
-        square = float(vector @ vector)
-        if 1e-12 <= square < math.inf:  # as of every vector of unit length
-            return vector
-    row: NDArray[np.float32] = to_table([vector], dimensions)[0]
-    return row
-
-
-def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
-    """Check vectors and convert them to rows in single precision, all or none.
+    """Check a vector and convert it to single precision.
 
     Raises:
-        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
+        InvalidVectorError: it is not finite, is zero or has not `dimensions` numbers.
     """
-    for vector in vectors:
-        if len(vector) != dimensions:
-            raise InvalidVectorError(
-                reason="has the wrong length", expected=dimensions, got=len(vector)
-            )
-    with np.errstate(over="ignore"):
-        table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
-    squares = np.einsum("ij,ij->i", table, table, dtype=np.float64)
-    if not np.isfinite(squares).all():
+    if len(vector) != dimensions:
+        raise InvalidVectorError(
+            reason="has the wrong length", expected=dimensions, got=len(vector)
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        row: NDArray[np.float32] = np.asarray(vector, np.float32)
+        square = float(row @ row)
+    if square == math.inf:  # perhaps only in single precision
+        square = float(np.square(row, dtype=np.float64).sum())
+    if not math.isfinite(square):
         raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
-    if (squares < 1e-12).any():
+    if square < 1e-12:
         raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
-    return table
+    return row
 
 
 def to_tokens(raw: bytes, dimensions: int) -> Tokens:

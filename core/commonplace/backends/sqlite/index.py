@@ -26,9 +26,10 @@ from ..shared import rows
 from ..shared.late_interaction import asked_tokens, best_of_each, best_passages, to_late
 from ..shared.rows import Tokens, pack_passages, to_tokens, to_vector, unpack_passages
 from . import namespaces, record_tables
+from .candidate_points import Floats, Numbers, Scores
 from .connection import ConnectionHandle, SqliteConnection, create_tables, insert_many, one_of
 from .filters import compile_filter
-from .point_cache import Floats, Numbers, PointCache, Reading, Scores, Wanted
+from .point_cache import PointCache, Reading, Wanted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {point} (
@@ -87,11 +88,7 @@ class SqliteIndex:
     not committed.
 
     Args:
-        dimensions: of every vector.
-        meta: what the vectors depend on (schema, embedder, lexical terms); stored at the first
-            opening and compared at every later one, together with `dimensions`. If the stored
-            tokens are of another kind, none are used.
-        token_dimensions: of every token vector; 0 if there are none.
+        dimensions, meta, token_dimensions: as in `IndexSpec`.
         generation: from 1; each has tables of its own.
         keeps_records: no graph store writes the records to this file, so the index does.
         cache_bytes: of loaded points and records; beyond it the owners used least recently are
@@ -181,7 +178,8 @@ class SqliteIndex:
             return
         newest: dict[str, tuple[Point, list[Floats]]] = {}
         for point in points:
-            record, vectors = point.record, self._vectors_of(point)
+            record = point.record
+            vectors = [to_vector(one.vector, self._dimensions) for one in point.passages]
             if record.id not in newest or record.version > newest[record.id][0].record.version:
                 newest[record.id] = point, vectors
 
@@ -199,12 +197,6 @@ class SqliteIndex:
             self._put_records(connection, [newest[row.record][0].record for row in written])
 
         self._handle.write(write)
-
-    def _vectors_of(self, point: Point) -> list[Floats]:
-        """Check the vectors of the passages of a point."""
-        given = (point.vector, *(one.vector for one in point.following))
-        rows_ = (to_vector(vector, self._dimensions) for vector in given)
-        return [row.astype("<f4", copy=False) for row in rows_]
 
     def amend(self, records: Sequence[Record]) -> None:
         """Replace what is stored of records that are there and not newer, except their text."""
@@ -635,8 +627,7 @@ def _to_row(
     record, terms = point.record, point.terms
     tokens = [b""] * len(vectors)
     if token_dimensions:
-        given = (point.tokens, *(one.tokens for one in point.following))
-        tokens = [to_tokens(one, token_dimensions).tobytes() for one in given]
+        tokens = [to_tokens(one.tokens, token_dimensions).tobytes() for one in point.passages]
     columns = (
         record.id,
         *_amended(record, change),
@@ -644,7 +635,7 @@ def _to_row(
         _digest(record),
         struct.pack(f"<{len(terms.indices)}I", *terms.indices),
         struct.pack(f"<{len(terms.weights)}f", *terms.weights),
-        vectors[0].tobytes(),
+        vectors[0].astype("<f4").tobytes(),
         tokens[0],
         pack_passages(vectors[1:], tokens[1:]),
     )

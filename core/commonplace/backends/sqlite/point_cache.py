@@ -29,21 +29,20 @@ from ..shared.rows import Tokens, to_tokens, unpack_passages
 from .candidate_points import (
     DECIMALS,
     CandidatePoints,
+    Floats,
+    Mask,
+    Numbers,
     PassageRows,
     PointSelection,
     Postings,
     RefinedScores,
+    Scores,
     TokenRows,
     join,
     multiply,
     shrink,
     with_room,
 )
-
-Numbers = NDArray[np.intp]
-Floats = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-Scores = NDArray[np.float64]
 
 COLUMNS = (
     "change, record, agent_id, session_id, turn, words, until, terms, weights, vector, tokens,"
