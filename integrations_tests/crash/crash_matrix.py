@@ -31,7 +31,7 @@ import commonplace
 import commonplace_langgraph
 import commonplace_strands
 from commonplace.backends import drop_index
-from commonplace.ports.stores import CRASH_POINTS, arm_crash_points
+from commonplace.ports.stores import arm_crash_points
 from commonplace.settings import Location
 
 FORMS = ("short", "long")
@@ -307,10 +307,9 @@ def _counted(rows: Iterable[Sequence[Any]]) -> Counter[str]:
 def kills_of(hits: Counter[str], form: str) -> Iterator[Kill]:
     """Choose the passings of the points at which to end: the first, or middle and last as well."""
     yield Kill(ACKNOWLEDGED, 1)
-    for point in CRASH_POINTS:
-        number = hits[point]
+    for point, number in hits.items():
         chosen = {1, (number + 1) // 2, number} if form == "long" else {1}
-        yield from (Kill(point, hit) for hit in sorted(chosen) if number)
+        yield from (Kill(point, hit) for hit in sorted(chosen))
 
 
 def run(engines: str, form: str, home: Path) -> dict[str, Counts]:
@@ -346,7 +345,7 @@ def _run_recoveries(matrix: Matrix, engines: str, form: str) -> None:
     """End the recovery too, once and twice."""
     if form == "short" and (engines != "embedded" or matrix.name not in ("update", "forget")):
         return
-    firsts = [Kill(point, 1) for point in CRASH_POINTS if matrix.hits[point]]
+    firsts = [Kill(point, 1) for point in matrix.hits]
     for first in firsts if form == "long" else [Kill("after_graph", 1)]:
         passed = matrix.recovery_hits(first)
         for second in kills_of(passed, form):

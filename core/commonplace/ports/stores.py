@@ -430,24 +430,6 @@ class Engines:
     checkpoints: Checkpoints
 
 
-CRASH_POINTS = (
-    "before_journal",
-    "after_journal",
-    "before_plan",
-    "after_plan",
-    "before_graph",
-    "after_graph",
-    "after_index",
-    "before_remove",
-    "after_remove",
-    # Around every transaction of a store and every write to an index, whatever it is for.
-    "before_commit",
-    "after_commit",
-    # Around the moment at which a file that was written beside gets its name.
-    "before_rename",
-    "after_rename",
-)
-
 _crash_hooks: list[Callable[[str], None]] = []
 
 
@@ -457,6 +439,11 @@ def arm_crash_points(hook: Callable[[str], None] | None) -> None:
 
 
 def crash_point(name: str) -> None:
-    """Pass a named point of the write path, at which a test may stop the process."""
+    """Pass a named point of the write path, at which a test may stop the process.
+
+    `before_commit` and `after_commit` are around every transaction of a store and every write to an
+    index, whatever it is for; `before_rename` and `after_rename` are around the moment at which a
+    file that was written beside gets its name.
+    """
     for hook in _crash_hooks:
         hook(name)
