@@ -11,55 +11,26 @@ import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...filters import FIELDS, TIMES, Filter, Group, Within, required_namespace
-from ...types import Kind, Origin, Record, Role, Scope
+from ...types import Record, Scope
 from ..shared import rows
 
-_PLAIN = (
-    "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "importance",
-    "pinned", "situation", "outcome", "votes", "times_told",
+# A record as a list in its payload; times in microseconds since 1970.
+_ROW = (
+    "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "created_at",
+    "updated_at", "occurred_at", "valid_to", "expires_at", "user_id", "agent_id", "session_id",
+    "metadata", "namespace", "words", "conflicts", "importance", "pinned", "situation", "outcome",
+    "votes", "times_told", "last_told_at", "sources",
 )  # fmt: skip
+_IDS = ("user_id", "agent_id", "session_id")
 _MICROS = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at")
+_TUPLES = ("namespace", "conflicts", "sources")
 TOKENS = "tokens"  # the field of the token vectors
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 MOST_NUMBER = 2.0**64  # above every whole number of metadata
 encode = json.JSONEncoder(ensure_ascii=False).encode
-
-
-class PayloadRow(NamedTuple):
-    """A record as the values of a JSON list in its payload; times in microseconds since 1970."""
-
-    id: str
-    text: str
-    kind: Kind
-    role: Role | None
-    name: str | None
-    origin: Origin
-    trust: float
-    position: int | None
-    version: int
-    created_at: int
-    updated_at: int
-    occurred_at: int
-    valid_to: int | None
-    expires_at: int | None
-    user_id: str | None
-    agent_id: str | None
-    session_id: str | None
-    metadata: dict[str, Any]
-    namespace: Sequence[str]
-    words: int
-    conflicts: Sequence[str]
-    importance: float
-    pinned: bool
-    situation: str | None
-    outcome: str | None
-    votes: int
-    times_told: int
-    last_told_at: int | None
-    sources: Sequence[str] = ()
 
 
 def payload_of(record: Record, words: int) -> dict[str, Any]:
@@ -136,34 +107,19 @@ def _read_row_once(text: str) -> tuple[Record, int]:
 
 
 def _read_row(text: str) -> tuple[Record, int]:
-    row = PayloadRow(*json.loads(text))
-    fields: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
-    fields |= {name: rows.from_micros(getattr(row, name)) for name in _MICROS}
-    record = Record(
-        **fields,
-        scope=rows.to_scope(row.user_id, row.agent_id, row.session_id),
-        metadata=row.metadata,
-        namespace=tuple(row.namespace),
-        conflicts=tuple(row.conflicts),
-        sources=tuple(row.sources),
-    )
-    return record, row.words
+    held = dict(zip(_ROW, json.loads(text), strict=False))  # a former pre-release had no sources
+    words = held.pop("words")
+    scope = rows.to_scope(*(held.pop(name) for name in _IDS))
+    held |= {name: rows.from_micros(held[name]) for name in _MICROS}
+    held |= {name: tuple(held.get(name, ())) for name in _TUPLES}
+    return Record(**held, scope=scope), words
 
 
-def _to_row(record: Record, words: int) -> PayloadRow:
-    fields = {name: getattr(record, name) for name in _PLAIN}
-    fields |= {name: rows.to_micros(getattr(record, name)) for name in _MICROS}
-    return PayloadRow(
-        **fields,
-        user_id=record.scope.user_id,
-        agent_id=record.scope.agent_id,
-        session_id=record.scope.session_id,
-        metadata=dict(record.metadata),
-        namespace=record.namespace,
-        words=words,
-        conflicts=record.conflicts,
-        sources=record.sources,
-    )
+def _to_row(record: Record, words: int) -> list[Any]:
+    held = {"words": words, "metadata": dict(record.metadata)}
+    held |= {name: getattr(record.scope, name) for name in _IDS}
+    held |= {name: rows.to_micros(getattr(record, name)) for name in _MICROS}
+    return [held[name] if name in held else getattr(record, name) for name in _ROW]
 
 
 def uuids(ids: Collection[str]) -> list[str]:
