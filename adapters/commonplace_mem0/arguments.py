@@ -15,10 +15,9 @@ Messages may be a text, a dict, or a list of both:
 What cannot be used raises a `ValidationError`.
 """
 
-import difflib
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -40,10 +39,6 @@ LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}
 # question, such as "What do you know about me?", has a small one. So what mem0 finds is found.
 THRESHOLD = 0.001
 PROCEDURAL = "procedural_memory"
-_SEARCH_ARGUMENTS = (
-    *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",
-    "show_expired", "cursor",
-)  # fmt: skip
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 _NO_TEXT = {"tool_calls", "function_call", "audio", "refusal"}  # of a message without content
 
@@ -322,15 +317,6 @@ def refuse_hosted(name: str, value: object) -> None:
     """Refuse an argument that only mem0's hosted product knows."""
     if value is not None:
         raise ValidationError.of(name, value, "is for mem0's hosted product only. Leave it out.")
-
-
-def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
-    """Raise a TypeError for unknown keywords of `search` and `get_all`, with the closest name."""
-    for name in unknown:
-        near = difflib.get_close_matches(name, _SEARCH_ARGUMENTS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"{method}() got an unexpected keyword argument {short_repr(name)}.{hint}"
-        raise TypeError(message)
 
 
 def _check_flag(name: str, value: object) -> None:

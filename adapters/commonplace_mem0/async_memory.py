@@ -15,7 +15,6 @@ from .arguments import (
     merge_filters,
     read_request,
     refuse_hosted,
-    refuse_unknown,
 )
 from .base import AwaitedBase
 from .operations import counted
@@ -75,10 +74,8 @@ class AsyncMem0Memory(AwaitedBase):
         reference_date: Any = None,
         show_expired: bool = False,
         metadata_filters: Mapping[str, Any] | None = None,
-        **unknown: Any,
     ) -> Any:
         """Find memories that answer a query, best first, none below the threshold."""
-        refuse_unknown("search", unknown)
         refuse_hosted("reference_date", reference_date)
         request = read_request(
             "search",
@@ -110,10 +107,8 @@ class AsyncMem0Memory(AwaitedBase):
         top_k: int | None = None,
         show_expired: bool = False,
         cursor: str | None = None,
-        **unknown: Any,
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer is for the next page."""
-        refuse_unknown("get_all", unknown)
         request = read_request(
             "get_all",
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},

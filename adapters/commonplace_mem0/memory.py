@@ -17,7 +17,6 @@ from .arguments import (
     merge_filters,
     read_request,
     refuse_hosted,
-    refuse_unknown,
 )
 from .base import BlockingBase
 from .operations import counted
@@ -89,10 +88,8 @@ class Mem0Memory(BlockingBase):
         reference_date: Any = None,
         show_expired: bool = False,
         metadata_filters: Mapping[str, Any] | None = None,
-        **unknown: Any,
     ) -> Any:
         """Find memories that answer a query, best first, none below the threshold."""
-        refuse_unknown("search", unknown)
         refuse_hosted("reference_date", reference_date)
         request = read_request(
             "search",
@@ -124,10 +121,8 @@ class Mem0Memory(BlockingBase):
         top_k: int | None = None,
         show_expired: bool = False,
         cursor: str | None = None,
-        **unknown: Any,
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer is for the next page."""
-        refuse_unknown("get_all", unknown)
         request = read_request(
             "get_all",
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},

@@ -15,7 +15,6 @@ ONLY_OURS = {
     "filters": "ids stood there in 0.1",
     "wait": "False returns as soon as nothing can be lost",
     "cursor": "the next page",
-    "unknown": "named and refused, where mem0 swallows it (`kwargs`)",
     "metadata_filters": "in 1.x",
     "llm": "a model for this call, which mem0's awaited class takes",
     "compat": "forces an era",
