@@ -29,17 +29,15 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
-from uuid import UUID
 
 from commonplace import Change, InvalidRecordError, Match, Record, Relation, Scope, Version
-from commonplace.agents import check_metadata, short_repr
+from commonplace.agents import UNSET, Unset, check_metadata, short_repr
 
 from .exceptions import ValidationError
 from .scope_ids import to_ids
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Triple = dict[str, str]
-NO_SCORE = object()
 PROMOTED = ("actor_id", "role", "attributed_to", "expiration_date", "created_at")
 _IDENTITY = ("user_id", "agent_id", "run_id", "actor_id")
 _PREFIX = "mem0_"
@@ -111,7 +109,7 @@ def to_json(value: Any, room: int = _DEEPEST) -> Any:
         return ...
     if isinstance(value, date):  # a datetime too
         return value.isoformat()
-    if isinstance(value, UUID):
+    if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, Mapping):
         return {str(name): to_json(item, room - 1) for name, item in value.items()}
@@ -160,7 +158,7 @@ def expiry_of(day: str | None) -> datetime | None:
 # -- memories -----------------------------------------------------------------------------------
 
 
-def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
+def to_item(record: Record, score: float | Unset | None = UNSET) -> dict[str, Any]:
     """Convert a record; without a score it has no such key."""
     metadata, promoted = from_stored(record.metadata)
     item: dict[str, Any] = {
@@ -168,7 +166,7 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
         "memory": record.text,
         "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
         "metadata": metadata,
-        **({} if score is NO_SCORE else {"score": score}),
+        **({} if score is UNSET else {"score": score}),
         "created_at": promoted.pop("created_at", None) or _iso(record.created_at),
         "updated_at": _iso(record.updated_at),
         **to_ids(record.scope),

@@ -12,7 +12,6 @@ import inspect
 import json
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -76,16 +75,6 @@ def reply_text(reply: Any) -> str:
         texts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
         return "".join(text for text in texts if isinstance(text, str))
     return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
-
-
-def _parse(text: str) -> Any:
-    for part in (text, text[text.find("{") : text.rfind("}") + 1]):
-        try:
-            bare = re.sub(r"^\s*```(?:json)?|```\s*$", "", part).strip()
-            return json.loads(bare, strict=False)  # raw line breaks and tabs are read
-        except (ValueError, RecursionError):
-            continue
-    return None
 
 
 # -- language models ----------------------------------------------------------------------------
@@ -169,8 +158,11 @@ def is_async(model: Any) -> bool:
 def procedure_text(reply: Any) -> str:
     """Read the text that a model was asked for without a schema of the caller."""
     text = reply_text(reply)
-    found = _parse(text)
-    inner = found.get("text") if isinstance(found, dict) else None
+    braced = text[text.find("{") : text.rfind("}") + 1]  # there may be a fence or words around it
+    try:
+        inner = json.loads(braced, strict=False).get("text")  # raw line breaks and tabs are read
+    except (ValueError, RecursionError):
+        return text
     return inner if isinstance(inner, str) else text
 
 
