@@ -3,17 +3,18 @@
 import hashlib
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NotRequired, TypedDict
 from weakref import WeakKeyDictionary
 
+import msgspec
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
 from commonplace import Memory, Message, Scope
-from commonplace.agents import AgentMemory, LazyMemory, LRUCache, ShownRecords
+from commonplace.agents import AgentMemory, LazyMemory, LRUCache, ShownRecords, field_of
 
 from .convert import UserText, current_texts, last_question_id, messages_in
 from .turn_owner import Place
@@ -47,8 +48,6 @@ class LangGraphTurn(TypedDict):
 
 
 NOBODY = ""  # the owner of a turn whose run named nobody
-_IDS = ("id", "owner")
-_PARTS = ("text", "name", "id")
 
 
 class TurnState(AgentState[Any]):
@@ -87,27 +86,15 @@ def begin_turn(
 
 
 def turn_in(state: object) -> LangGraphTurn | None:
-    """Return the turn in a state that is not over; None if there is none.
+    """Return a copy of the turn in a state that is not over; None if there is none.
 
-    Others save, load and edit states, so a malformed part counts as missing.
+    Others save, load and edit states, so a malformed turn counts as none.
     """
-    found = state.get(TURN_KEY) if isinstance(state, Mapping) else getattr(state, TURN_KEY, None)
-    if not isinstance(found, dict) or not all(type(found.get(key)) is str for key in _IDS):
+    found = field_of(state, TURN_KEY)
+    try:
+        return None if found is None else msgspec.convert(found, LangGraphTurn)
+    except msgspec.ValidationError:
         return None
-    texts, others = (
-        found[name] if isinstance(found.get(name), list) else [] for name in ("said", "others")
-    )
-    return LangGraphTurn(
-        id=found["id"],
-        owner=found["owner"],
-        said=[
-            UserText(text=text["text"], name=text["name"], id=text["id"])
-            for text in texts
-            if isinstance(text, dict) and all(type(text.get(part)) is str for part in _PARTS)
-        ],
-        by_agent=found.get("by_agent") is True,
-        others=[text_id for text_id in others if type(text_id) is str],
-    )
 
 
 @dataclass(slots=True)
