@@ -37,7 +37,7 @@ from langgraph.store.base import (
     SearchOp,
     validate_op_namespace,
 )
-from langgraph.store.base.embed import get_text_at_path, tokenize_path
+from langgraph.store.base.embed import get_text_at_path
 
 from commonplace import (
     CommonplaceError,
@@ -71,10 +71,7 @@ _MAX_INDEXED_FIELDS = 24
 _RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, ENTRY, "content", "spill"}
 _RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-_encode_text = json.encoder.encode_basestring_ascii
 _decode = json.JSONDecoder().raw_decode  # of what is written here: nothing comes before or after
-_tokenize = lru_cache(1024)(tokenize_path)
 _UNSOUND = "."  # before the digits of a label that no memory holds; LangGraph's have no period
 
 
@@ -116,7 +113,6 @@ class NamespaceTemplate:
             )
         agent = None if agent_id is None else to_id("agent_id", agent_id)
         self._agent = {"agent_id": agent} if agent and "agent_id" not in named else {}
-        self._bind = lru_cache(4096)(self._bind_uncached)
         self.scope_of: Callable[[Namespace], Scope] = lru_cache(4096)(self._scope_of)
 
     def _scope_of(self, namespace: Namespace) -> Scope:
@@ -158,7 +154,7 @@ class NamespaceTemplate:
         missing = (name for name in self._fields if name and getattr(scope, name) is None)
         return next(missing, "user_id") == "user_id"
 
-    def _bind_uncached(self, namespace: Namespace) -> tuple[dict[str, Any], bool]:
+    def _bind(self, namespace: Namespace) -> tuple[dict[str, Any], bool]:
         """Read the fields that a namespace names, and whether longer ones may name more."""
         bound: dict[str, Any] = {}
         for label, field_name, given in zip(self.labels, self._fields, namespace, strict=False):
@@ -201,16 +197,8 @@ def check_namespace(given: Sequence[str]) -> Namespace:
     """
     if type(given) is not tuple and (isinstance(given, str) or not isinstance(given, Sequence)):
         raise ItemNamespaceError(given, "must be a tuple of labels")
-    try:
-        return _check_labels(tuple(given))
-    except TypeError:  # a label that has no hash
-        return _check_labels.__wrapped__(tuple(given))
-
-
-@lru_cache(4096)
-def _check_labels(namespace: Namespace) -> Namespace:
-    validate_op_namespace(SearchOp(namespace))
-    return tuple(map(str.__str__, namespace))
+    validate_op_namespace(SearchOp(tuple(given)))
+    return tuple(map(str.__str__, given))
 
 
 def to_labels(namespace: Namespace) -> Namespace:
@@ -274,7 +262,7 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
         if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
             found.append(only)  # the whole of it, without the braces
         else:
-            found += get_text_at_path(value, "$" if path == "$" else _tokenize(path))
+            found += get_text_at_path(value, path)
     texts = tuple(dict.fromkeys(filter(None, map(storable_text, found))))
     if len(texts) > _MAX_TEXTS:
         raise InvalidRecordError(
@@ -424,10 +412,10 @@ def item_facts(
         InvalidRecordError: a memory cannot hold it.
     """
     namespace, key, at = address.namespace, address.key, datetime.now(UTC)
-    encoded = _encode(value)
+    encoded = json.dumps(value, ensure_ascii=False)
     encoded = encoded if is_sound(encoded) else json.dumps(value)
     shown = texts or (storable_text(encoded) or "{}",)
-    entry = {"key": _encode_text(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
+    entry = {"key": json.dumps(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
     if ttl is not None:
         entry["ttl"] = ttl
     if not texts:
@@ -470,11 +458,7 @@ def _fact_in(labels: Namespace) -> Fact:
 
 
 def _fact_key(namespace: Namespace, key: str, part: int) -> str:
-    named = f"[{_encode_namespace(namespace)}, {_encode_text(key)}, {part}]"
-    return hashlib.sha256(named.encode()).hexdigest()
-
-
-_encode_namespace = lru_cache(4096)(json.dumps)
+    return hashlib.sha256(json.dumps([namespace, key, part]).encode()).hexdigest()
 
 
 def text_hash(text: str) -> str:
