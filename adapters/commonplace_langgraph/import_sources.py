@@ -42,6 +42,11 @@ class ItemRow(NamedTuple):
     expires_at: Any
     ttl: float | None
 
+    @property
+    def name(self) -> str:
+        """Namespace and key, for a report."""
+        return f"{self.prefix}/{self.key}"
+
 
 class ImportSource:
     """What an import reads, by SQL that both databases share.

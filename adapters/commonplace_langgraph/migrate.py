@@ -9,7 +9,7 @@
   computed anew. An item that has expired is left out, as no read would show it.
 
 The source is only read. What is here already is left as it is, so an interrupted import is
-repeated.
+repeated; only an item that has changed in the source since is put again.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ from langgraph.store.base import PutOp
 
 from commonplace import InvalidRecordError, Memory, Record, Scope
 from commonplace.admin import ImportedRecord, ImportTally, import_records
-from commonplace.agents import check_memory, to_scope
+from commonplace.agents import check_memory, on, run_plan, to_scope
 from commonplace.ports import Address, Checkpoints, Selection, TaskWrite, iterate_checkpoints
 
 from .checkpoint_codec import encode_checkpoint
 from .import_sources import At, CheckpointRow, ImportSource, ItemRow, Writes, open_source
-from .store import CommonplaceStore
+from .store import CommonplaceStore, read_records
 from .store_items import ENTRY, NamespaceTemplate, StoreOptions, find_item, texts_of
 from .store_writes import ItemPut, check_put
 
@@ -225,20 +225,17 @@ class _ThreadImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Item:
-    """An item of the file: the checked write of it, and its times."""
+    """An item of the file, with its times read, and the checked write of it."""
 
-    name: str
+    row: ItemRow
     op: PutOp
     put: ItemPut
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime | None
 
     def records(self) -> Iterator[ImportedRecord]:
         """Make the records that hold it."""
-        address = self.put.address
+        address, row = self.put.address, self.row
         for fact in self.put.facts:
-            entry = {**fact.metadata[ENTRY], "at": round(self.updated_at.timestamp() * 1e6)}
+            entry = {**fact.metadata[ENTRY], "at": round(row.updated_at.timestamp() * 1e6)}
             if "round" in entry:  # the same when the import is repeated
                 entry["round"] = hashlib.sha256(f"{address.id} {entry['at']}".encode()).hexdigest()
             yield ImportedRecord(
@@ -248,10 +245,10 @@ class _Item:
                     scope=address.scope,
                     metadata={**fact.metadata, ENTRY: entry},
                     namespace=fact.namespace,
-                    created_at=self.created_at,
-                    updated_at=self.updated_at,
-                    occurred_at=self.created_at,
-                    expires_at=self.expires_at,
+                    created_at=row.created_at,
+                    updated_at=row.updated_at,
+                    occurred_at=row.created_at,
+                    expires_at=row.expires_at,
                     indexed=fact.indexed,
                 )
             )
@@ -267,7 +264,7 @@ def _import_items(job: _ImportJob, source: ImportSource) -> None:
             try:
                 items.append(_read_item(row, source, options))
             except _UNREADABLE as error:
-                job.tally.refuse(ITEMS, f"{row.prefix}/{row.key}", error)
+                job.tally.refuse(ITEMS, row.name, error)
         _import_batch(job, items)
         done += len(page)
         job.progress(ITEMS, done, total)
@@ -289,14 +286,9 @@ def _read_item(row: ItemRow, source: ImportSource, options: StoreOptions) -> _It
     if source.has_vectors:
         paths = _indexed_paths(source.vectors(row.prefix, row.key), value)
     op = PutOp(tuple(row.prefix.split(".")), row.key, value, paths, row.ttl)
-    return _Item(
-        name=f"{row.prefix}/{row.key}",
-        op=op,
-        put=check_put(op, options),
-        created_at=_time(row.created_at),
-        updated_at=_time(row.updated_at),
-        expires_at=ends,
-    )
+    created, updated = _time(row.created_at), _time(row.updated_at)
+    row = row._replace(created_at=created, updated_at=updated, expires_at=ends)
+    return _Item(row=row, op=op, put=check_put(op, options))
 
 
 def _time(given: str | datetime) -> datetime:
@@ -306,34 +298,30 @@ def _time(given: str | datetime) -> datetime:
 
 def _import_batch(job: _ImportJob, items: Sequence[_Item]) -> None:
     """Import new items, and put those that have changed in the file since they were imported."""
-    here = _records(job.memory, items)
+    here = _find_records(job.memory, items)
     new: list[_Item] = []
     changed: list[_Item] = []
     for item in items:
-        held = find_item(here, item.put.address, job.template)
+        held, updated = find_item(here, item.put.address, job.template), item.row.updated_at
         if held is None:
             new.append(item)
-        elif max(held.record.updated_at, held.updated_at or item.updated_at) < item.updated_at:
+        elif max(held.record.updated_at, held.updated_at or updated) < updated:
             changed.append(item)
         else:
             job.tally.known[ITEMS] += 1
     if not job.dry_run:
         records = [record for item in new for record in item.records()]
         if import_records(job.memory, records).refused:
-            live = _records(job.memory, new)
+            live = _find_records(job.memory, new)
             for item in [item for item in new if item.put.address.id not in live]:
                 new.remove(item)
-                job.tally.refuse(ITEMS, item.name, "deleted here since")
+                job.tally.refuse(ITEMS, item.row.name, "deleted here since")
         CommonplaceStore(job.memory, template=job.template.labels or None).batch(
             item.op for item in changed
         )
     job.tally.taken[ITEMS] += len(new) + len(changed)
 
 
-def _records(memory: Memory, items: Sequence[_Item]) -> dict[str, Record]:
-    ids: dict[Scope, list[str]] = {}
-    for item in items:
-        address = item.put.address
-        ids.setdefault(address.scope, []).extend(address.record_ids)
-    found = (memory.get_many(some, scope) for scope, some in ids.items())
-    return {record.id: record for records in found for record in records}
+def _find_records(memory: Memory, items: Sequence[_Item]) -> dict[str, Record]:
+    plan = read_records([item.put for item in items], ItemPut, "get_many")
+    return run_plan(plan, on(memory))

@@ -295,13 +295,13 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     """Carry out checked ops; one result each."""
     template = options.template
     puts = {(op.address.namespace, op.address.key): op for op in ops if isinstance(op, ItemPut)}
-    found: dict[str, Excerpt] = yield from _records(ops, ItemGet, "get_excerpts")
+    found: dict[str, Excerpt] = yield from read_records(ops, ItemGet, "get_excerpts")
     replaced: dict[str, Record | Excerpt] = {}
     if puts:
         # Only what others wrote is changed as a whole record, and has its own id as the key.
         of_others = any(len(put.address.record_ids) > 1 for put in puts.values())
         method = "get_many" if of_others else "get_excerpts"
-        replaced = yield from _records(ops, ItemPut, method)
+        replaced = yield from read_records(ops, ItemPut, method)
     results: list[Result] = []
     read: list[StoredItem] = []
     for op in ops:
@@ -337,8 +337,8 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     return results
 
 
-def _records(
-    ops: Sequence[_CheckedOp], kind: type[ItemGet | ItemPut], method: str
+def read_records(
+    ops: Iterable[_CheckedOp], kind: type[ItemGet | ItemPut], method: str
 ) -> Plan[dict[str, Any]]:
     """Read the records that may hold the items of one kind of ops, in one call for each scope."""
     ids_of: dict[Scope, dict[str, None]] = {}
