@@ -17,7 +17,6 @@
 """
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +34,15 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from commonplace import Match, Message
-from commonplace.agents import Conversation, ShownRecords, clean, is_note, is_visible, to_messages
+from commonplace.agents import (
+    Conversation,
+    ShownRecords,
+    clean,
+    hash_id,
+    is_note,
+    is_visible,
+    to_messages,
+)
 
 _SYNTHETIC = "lc_source"  # marks messages that LangChain's middlewares write in a user's name
 _SUMMARY_HEAD = "Here is a summary of the conversation to date:"
@@ -150,7 +157,7 @@ def user_messages(texts: Sequence[UserText]) -> list[Message]:
         message
         for text in said.values()
         for message in to_messages(
-            text["text"], "user", text["name"], _message_id(text["id"], text["text"])
+            text["text"], "user", text["name"], hash_id(text["id"], text["text"])
         )
     ]
 
@@ -171,9 +178,7 @@ def turn_messages(
     if last is None or _is_refused(last) or (by_model and _is_canned(last)):
         return messages
     text = _answer(last, state)
-    return messages + to_messages(
-        text, "assistant", last.name or "", _message_id(last.id or "", text)
-    )
+    return messages + to_messages(text, "assistant", last.name or "", hash_id(last.id or "", text))
 
 
 def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
@@ -261,10 +266,6 @@ def _user_text(message: BaseMessage) -> list[UserText]:
     text = clean(str(message.text))
     found = UserText(text=text, name=message.name or "", id=message.id or "")
     return [found] if is_visible(text) else []
-
-
-def _message_id(message_id: str, text: str) -> str:
-    return hashlib.sha256(json.dumps([message_id, text]).encode()).hexdigest()[:32]
 
 
 def _answer(last: BaseMessage, state: Mapping[str, Any]) -> str:
