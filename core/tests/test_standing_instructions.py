@@ -58,6 +58,15 @@ def preferences(memory):
         "以后能不能都用摄氏度给我报温度？",
         "你可以一直用繁体字回答吗？",
         "能不能每次都给我列出来源呢？",
+        "keep answers under 5 lines from now on pls, i read these on my phone",
+        "pls always answer in under 5 lines",
+        "from now on max 5 lines per answer please",
+        "no more than three bullets per reply, thanks",
+        "stick to metric units with me",
+        "please (my eyes) always use short paragraphs",
+        "answer in Dutch from now on, ok?",
+        "回答不超过三句，谢谢",
+        "麻烦以后每次回答最多五行，我在手机上看",
     ],
 )
 def test_what_holds_from_now_on_is_an_instruction(text):
@@ -100,6 +109,11 @@ def test_what_holds_from_now_on_is_an_instruction(text):
         "能不能以后再说？",
         "你能一直陪着我吗？",
         "老师能一直用英语回答吗？",
+        "keep the answers under the desk, please",
+        "summarise this in max 5 lines",
+        "from now on max speed here is 30, thanks",
+        "at most five guests will come",
+        "用三句话总结这篇文章，谢谢",
     ],
 )
 def test_what_tells_of_somebody_is_none(text):
@@ -150,11 +164,15 @@ def test_an_abbreviation_ends_no_instruction(text):
     [
         (
             "Never use emojis, and keep answers short.",
-            ("Never use emojis", "From now on keep answers short."),
+            ("Never use emojis", "keep answers short."),
         ),
         (
             "From now on call me Mo and answer in Spanish.",
             ("From now on call me Mo", "answer in Spanish."),
+        ),
+        (
+            "Never use emojis, and keep it short.",
+            ("Never use emojis", "From now on keep it short."),
         ),
         ("以后用德文回答，不要用表情符号。", ("以后用德文回答", "不要用表情符号。")),
         ("Always answer in Dutch and Danish.", ("Always answer in Dutch and Danish.",)),

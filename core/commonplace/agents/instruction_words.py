@@ -30,13 +30,26 @@ _UNITS = (
     r"|公制|英制|摄氏度?|华氏度?|公里|英里"
 )
 PROGRAMMING = r"python|typescript|javascript|java|rust|golang|kotlin|swift|c\+\+|ruby|php"
-LEAD = (
-    r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *"
-    r"|(?:before (?:we|i|any)\w*\b[^,:.]{0,25}|just so you know|for the (?:future|record)"
-    r"|by the way|(?:(?:one|another|a|my|our|first|quick|small|general|house|basic|more"
-    r"|last) )+(?:thing|rule|note|request|wish|preference|reminder)(?: (?:for|with) \w+)?)(?:[,:]"
-    r"| [-–—]) *)*"
+# What a sentence says beside its matter: politeness, an aside, a reason.
+POLITENESS = re.compile(
+    r"\([^)]*\)|（[^）]*）|,? *\b(?:please|pls|plz|kindly|thanks(?: a lot)?|thank you|thx)\b"
+    r"|,? *\b(?:ok(?:ay)?|yeah|right)\?+$"
+    r"|[，,]?(?:麻烦|拜托)(?:你|您)?|[，,]?(?:多谢|谢谢)[你您啦了哈]*",
+    re.IGNORECASE,
 )
+REASON = re.compile(
+    r"(?:,| [-–—])\s*(?:(?:because|since|as|so) )*(?:i|my|we|it|our|they"
+    r"|nobody)\b.*|\b(?:because|since|so that) .*"
+    r"|[,，;；](?!.*(?:[别不要请都每用写说加给]|[a-z])).*",
+    re.IGNORECASE,
+)
+_LEAD = (
+    r"^\W*(?:(?:before (?:we|i|any)\w*\b[^,:.]{0,25}|just so you know|for the record|by the way"
+    r"|(?:(?:one|another|a|my|our|first|quick|small|general|more|last) )+(?:thing|note|request|wish"
+    r"|preference|reminder)(?: (?:for|with) \w+)?)(?:[,:]| [-–—]) *"
+    r"|(?:and|also|but|so|ok|okay|oh|hey|hi|just)\b[,:]? *)*"
+)
+LEAD = re.compile(_LEAD, re.IGNORECASE)
 
 
 # -- what holds for all answers --------------------------------------------------------------------
@@ -57,12 +70,13 @@ _VERB = (
     r"|summari[sz]e|switch|talk|tell|translate|treat|turn|use|wait|warn|write)\b"
 )
 _NOT_NOW = (
-    r"(?![^.!?]*\b(?:this time|for now|right now|today|tonight|tomorrow|this (?:one|once)"
-    r"|(?:this|that|it|them|these|those)[.!]*$))"
+    r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow"
+    r"|this (?:one|once)|(?:this|that|it|them|these|those)[.!]*$))"
 )
-_NEVER = r"(?:always|never|only ever|don['’]t ever|do not ever)"
+_NEVER = r"(?:always|never|only ever|(?<=don['’]t )ever|(?<=do not )ever)"
 FROM_NOW = (
-    r"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|by default|as a rule)"
+    r"(?:from (?:now|here) on|going forward|(?:in|for) (?:the )?future|henceforth|by default"
+    r"|as a rule)"
 )
 _NEED_NOT = (
     r"(?:you (?:(?:don['’]t|do not|no longer) (?:need|have) to|needn['’]t)"
@@ -84,41 +98,70 @@ _QUANTITY = (
     r"(?:prices|dates|times|weights|distances|temperatures?|numbers|amounts|measurements|quantities"
     r"|units|costs|(?:code|coding) (?:examples?|samples?|snippets)|examples|code|names|lists)"
 )
+_LIMIT = (
+    r"(?:max(?:imum)?\.?(?: of)?|at most|(?:no |not )?more than|(?:fewer|less) than|under|below"
+    r"|within|up to) \w+[ -](?:lines?|words?|sentences?|paragraphs?|bullets?|bullet points?"
+    r"|options?|points?|items?|steps?|characters?)\b"
+)
 _ALWAYS = (
     r"(?:always|ever|every time|each time|at all times|from now on|in general)\b"
-    r"(?:,? (?:please|i mean|that is|ok(?:ay)?|thanks))*\W*$"
+    r"(?:,? (?:i mean|that is))*\W*$"
 )
 # Said of the sentence before it.
 ALWAYS_ALONE = re.compile(
-    rf"^\W*(?:(?:and|please)\b,? *)*{_ALWAYS}"
+    rf"^{_ALWAYS}"
     r"|^\W*(?:[以今之]后|一直|永远|每次)[都也]*(?:这样|如此|这么[做办来])吧?\W*$",
     re.IGNORECASE,
 )
+# In which cases of the user's or the assistant's something holds.
+_CASES = (
+    r"(?:(?:whenever|every time|each time) i [^,.!?]{2,80}|(?:when|any time|if) i (?:ask|say|write"
+    r"|send|mention|type|tell|give|request|paste|share|use|want)\b[^,.!?]{0,80}"
+    r"|(?:when|whenever|every time|each time) you (?:write|cite|quote|recommend|suggest|give|show"
+    r"|send|answer|reply|explain|list|name|mention|use|translate|summari[sz]e)\b(?! (?:the|this"
+    r"|that|my|our|it|to|him|her|them)\b)[^,.!?]{0,80}|(?:if|when) you(?:['’]re| are)? (?:not sure"
+    r"|unsure|not certain|do not know|don['’]t know)\b[^,.!?]{0,40}),"
+)
+_LASTING = (
+    rf"(?:(?:{_NEVER}|{FROM_NOW}|every time|each time|in general|generally|in (?:all )?your"
+    rf" (?:{ANSWERS}))\b|{_CASES}|(?:(?:my|our|one|a|quick|house|new|simple|small|first|basic|only)"
+    r" )*rules?(?: (?:for|with) (?:us|me|you))?(?:[,:]| [-–—]))"
+)
+_EACH = (
+    r"(?:(?:each|every|per|all(?: of)? your) (?:answer|reply|response|message|explanation"
+    rf"|{ANSWERS})\b(?! (?:in|from|of|to|on) (?:the|my|your)\b))"
+)
+_HELPS = rf"(?:(?:{_YOU_SHOULD}|don['’]t|do not|only|just|first|also|then)\b[,:]? *)"
+_DONE = (  # what may be told to hold
+    rf"(?:(?!give up|say never|tell a lie){_VERB}"
+    r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)"
+    rf"|(?:your |all )*(?:{ANSWERS})(?! (?:are|were|is|have|always|never)\b)|{_LIMIT}"
+    r"|(?:short|long|brief|detailed|formal) \w+|no (?!worries|problem|luck|one)\w+"
+    rf"|{_QUANTITY}(?: and {_QUANTITY})? (?:in|as) (?!.* (?:is|are|was|were)\b)"
+    rf"|i(?:['’]d like| would like| want| need| prefer) (?:\w+ )?(?:{ANSWERS}|{_QUANTITY})\b)"
+)
 _RULES = tuple(
-    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
+    re.compile("^" + _NOT_NOW + form, re.IGNORECASE)
     for form in (
-        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}"
-        r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)",
-        rf"(?:{_YOU_SHOULD} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
-        rf"(?:{FROM_NOW}|every time|each time|in all (?:your )?(?:answers|replies|responses"
-        rf"|messages))[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t"
-        rf"|do not) |i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*(?:{_VERB}"
-        rf"|(?:answers|replies|responses)\b"
-        r"|(?:short|long|brief|detailed|formal|your|no) \w+|only (?!i\b|we\b|my\b)\w+(?:,|\W*$))",
+        # a word of time or a case in front, ...
+        rf"{_HELPS}*{_LASTING}[,:]? *(?:{_HELPS}|{_LASTING}[,:]? *)*"
+        rf"(?:{_DONE}|you (?:should|must|can)\b"
+        r"|(?<=, )i (?:mean|want|expect|need|prefer) (?!to\b|it\b)"
+        r"|only (?!i\b|we\b|my\b)\w+(?:,|\W*$))",
+        # ... or behind
+        rf"(?:(?:for|in|on) (?![^.!?]* (?:i|he|she|we|they|is|are)\b)[\w -]{{2,30}}?,? )?{_HELPS}*"
+        rf"(?:{_DONE}|be\b|for\b(?!.* (?:i|he|she|we|they|is|are)\b)).*"
+        rf"(?:[,.] (?:and )?{_ALWAYS}|\b(?:{FROM_NOW}|in general|generally|at all times)\W*$)",
+        rf"{_HELPS}*(?:{_DONE}).*\b{_EACH}",
         r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
         r"prefer (?!not\b|it\b(?! when| if))\w+",
         r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
         r" (?:if|that|when) you"
         r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
         r"my preference is\b",
-        rf"(?:(?:whenever|every time|each time) i [^,.!?]{{2,80}}|(?:when|any time|if) i (?:ask|say"
-        rf"|write|send|mention|type|tell|give|request|paste|share|use|want)\b[^,.!?]{{0,80}}), *"
-        rf"(?:then |please |{_NEVER} |only |just |first |also |(?:don['’]t|do not) )*"
-        rf"(?:{_VERB}|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
-        rf"{_VERB}.*\bfrom now on\W*$",
         r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
         r"|call)\b",
-        r"(?:don['’]t|do not) (?:ever |please )?(?:call me|use|add|include|suggest|recommend"
+        r"(?:don['’]t|do not) (?:ever )?(?:call me|use|add|include|suggest|recommend"
         r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
         r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
         r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
@@ -130,43 +173,26 @@ _RULES = tuple(
         r"|recommend|remind me|ask me|apologi[sz]e|repeat|explain|(?:give|address) me"
         r"|call me (?-i:[A-Z])\w*)\b(?!.* (?:him|her|them|it|this|that|my)\b)"
         r".*\b(?:any ?more|any longer|from now on)\W*$",
-        rf"{_BACK_TO} calling me (?-i:[A-Z])(?!.*\b(?:when|later|at|on|after)\b)",
-        r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
+        rf"(?:{_BACK_TO} calling|call|address) me (?:by my|as |(?-i:[A-Z]))"
+        r"(?!.*\b(?:when|later|at|on|after|back)\b)",
         r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
         r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
-        r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
-        r"|summaries|emails)\b",
+        rf"keep (?:(?:all |of |your )+(?:{ANSWERS}|summaries|emails)\b"
+        rf"|(?:the |all )*(?:{ANSWERS}) (?:{_LIMIT}|{_TONE}|short|simple|to )\b)",
         r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies)"
         r"|the \w+ (?:version|format|source|link|unit)s?\b)",
         r"(?:in general|generally|as a rule),? i(?:['’]d| would) (?:like|prefer|rather) (?:get|have"
         r"|see|read|you)\b",
-        # what holds by a word of time or an owner behind it
-        rf"(?:(?:{_VERB}|be)\b|(?:for|in|on|if you|when(?:ever)? you|no {_PARTS}|{_QUANTITY})\b"
-        rf"(?![^.!?]* (?:i|he|she|we|they|is|are)\b)).*[,.] (?:and )?(?:please,? )?{_ALWAYS}",
-        rf".*\bplease,? {_ALWAYS}",
-        rf"{_VERB}.*\b(?:in general|generally|as a rule|at all times)(?:,? please)?\W*$",
         rf"(?:(?:{_UNITS}|{LANGUAGE}|british|american)(?: (?:and|units?|spelling|system)|,)* ?)+ "
-        r"(?:only|throughout)(?:,? please| with me)*\W*$",
+        r"(?:only|throughout)(?: with me)*\W*$",
         rf"(?:units?|currency|language|spelling|tone|style|format|length|{_QUANTITY})"
-        r"(?!.* (?:is|are|was|were|has|have)\b)(?::.*(?:only|please|always|(?:with|for) me)"
-        r"|,? (?:in|as) .*(?:always|(?:with|for) me))\W*$",
-        rf"(?:(?:my|our|one|a|quick|house|new|simple|small|first|basic|only) )*rules?(?: (?:for"
-        rf"|with) (?:us|me|you))?(?:[,:]| [-–—]) *(?:no {_PARTS}|only|never|always|answers"
-        rf"|{_VERB})\b",
-        rf"no (?:more )?(?:\w+ )?{_PARTS}.* {FROM_NOW}",
+        r"(?!.* (?:is|are|was|were|has|have)\b)(?:: \w.*|,? (?:in|as) .*(?:always|(?:with|for) me))"
+        r"\W*$",
         rf"i(?:['’]d like| want| need| would like) (?:all|every|each)"
         rf" (?:answers?|repl(?:y|ies)|{_QUANTITY}) (?:as|in|to) ",
-        r"no (?!problem|worries|luck)\w+(?: \w+)? with me(?:,? please)?\W*$",
-        # in a case of the assistant's
-        r"(?:when|whenever|every time|each time) you (?:write|cite|quote|recommend|suggest|give"
-        r"|show|send|answer|reply|explain|list|name|mention|use|translate|summari[sz]e)\b(?! (?:the"
-        r"|this|that|my|our|it|to|him|her|them)\b)[^,.!?]{0,80}, *(?:then |please |also )*"
-        rf"(?:{_NEVER} |(?:don['’]t|do not) )?{_VERB}",
-        r"if you(?:['’]re| are)? (?:not sure|unsure|not certain|do not know|don['’]t know)\b"
-        rf"[^,.!?]{{0,40}}, *(?:just |please |then )*{_VERB}",
+        rf"no (?!problem|worries|luck)\w+(?: \w+)? (?:with me\W*$|in your (?:{ANSWERS})\b)",
         r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
         r"i (?:hate|dislike) it when you\b",
-        r"no \w+(?: \w+)? in your (?:answers|replies|responses|messages)\b",
     )
 )
 _DO = (
@@ -224,15 +250,11 @@ _RULES_CHINESE = tuple(
 
 # -- how to answer ---------------------------------------------------------------------------------
 
-_NOT_ONCE = (
-    r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow|this (?:one|once)"
-    r"|(?:this|that|it|them|these|those)[.!]*$))(?![^:]*:\s)"
-)
 _ONE = r"(?:the|a|an|this|that|these|those|my|your|his|her|their|our|it|one|two|three|some)\b(?!-)"
 _VALUE = rf"(?:{_UNITS}|{CURRENCY}|{LANGUAGE}|{PROGRAMMING}|(?:the )?[\w-]+ (?:format|notation))\b"
 _SPEAK = r"(?:answer|reply|respond|write|speak|talk|explain)"
 _MANNERS = tuple(
-    re.compile(LEAD + _NOT_ONCE + form, re.IGNORECASE)
+    re.compile("^" + _NOT_NOW + r"(?![^:]*:\s)" + form, re.IGNORECASE)
     for form in (
         # a verb of speaking and its manner
         rf"{_SPEAK}(?: to me| me)? in (?!{_ONE}|detail\b|pen\b|person\b|time\b)\w+",
@@ -247,24 +269,22 @@ _MANNERS = tuple(
         rf"(?:(?:write|show|give|quote|display|express|state|put|list|format|use)(?: me)? )"
         rf"(?:all )?(?:{_QUANTITY})(?: and {_QUANTITY})? (?:in {_VALUE}|as (?!{_ONE})\w)",
         rf"(?:all )?(?:{_QUANTITY})(?: and {_QUANTITY})? (?:in|as) (?!{_ONE})"
-        rf"[\w+#-]+(?: (?:and |or )?[\w+#-]+)?,? (?:please|only)\W*$",
-        rf"use (?!{_ONE})[\w' -]{{2,40}} (?:for|with) me\b",
-        rf"use (?:only )?(?:{_UNITS})\b(?: and (?:{_UNITS})| units?| system)*(?: please)?\W*$",
+        rf"[\w+#-]+(?: (?:and |or )?[\w+#-]+)?(?: only)?\W*$",
+        rf"(?:use|stick (?:to|with)) (?!{_ONE})[\w' -]{{2,40}} (?:for|with) me\b",
+        rf"use (?:only )?(?:{_UNITS})\b(?: and (?:{_UNITS})| units?| system)*\W*$",
         r"use (?:\w+ )?(?:(?:british|american|simple|plain|easy|short|formal|informal) )"
         r"(?:spelling|words|language|sentences|english)\b",
         # a part of every answer
-        rf"{_VERB} .*\b(?:each|every|all your) (?:answer|reply|response|message|{ANSWERS})\b"
-        r"(?! (?:in|from|of|to|on) (?:the|my|your)\b)",
         rf"{_VERB} .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
         rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen you\b",
         rf"{_VERB} [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
-        rf"no (?:\w+ )?{_PARTS}(?:,? please| in (?:your )?(?:{ANSWERS})| for me)\b",
+        rf"no (?:\w+ )?{_PARTS}(?:\W*$| in (?:your )?(?:{ANSWERS})| for me)",
         rf"(?:skip|avoid|leave out|omit) (?:the |all |any )*{_PARTS}\b"
         r"(?! (?:in|from|of|on) (?:the|my|this|slide|chapter)\b)",
         rf"keep [\w ]{{2,30}} out of your (?:{ANSWERS})\b",
         rf"(?:format|structure|phrase|write|make) (?:all )?(?:of )?your (?:{ANSWERS})\b",
-        rf"give me (?!{_ONE})[\w-]+(?: [\w-]+)? (?:{ANSWERS})(?: only)?(?: please)?\W*$",
+        rf"give me (?!{_ONE})[\w-]+(?: [\w-]+)? (?:{ANSWERS})(?: only)?\W*$",
         rf"(?:recommend|suggest|show|use|give me|cite|write) only (?!{_ONE})\w",
         r"write in [\w ]{2,20} only\b",
         r"(?:don['’]t|do not|never) (?:round|swear|joke|lecture|sugar-?coat|dumb)\b"
@@ -277,11 +297,12 @@ _MANNERS = tuple(
 )
 # A question that asks the assistant for what is to hold from now on.
 POLITE = re.compile(
-    rf"{LEAD}(?:could|can|would|will) you (?:(?:(?:please |kindly )?always|please never) (?:"
+    r"^(?:could|can|would|will) you (?:(?:always|never) (?:"
     r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in (?!(?:a|the|my|this|that|these"
-    r"|those)\b)|(?:give|show|tell|send|remind|ask|warn|address) me\b|call me (?-i:[A-Z]))"
-    r"|(?:please )?(?:answer|reply|respond|write|speak|talk|(?:give|show|tell|send"
-    r"|call) me)\b.*\bfrom now on\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
+    r"|those)\b)|(?<=always )(?:give|show|tell|send|remind|ask|warn|address) me\b"
+    r"|call me (?-i:[A-Z]))"
+    rf"|(?:answer|reply|respond|write|speak|talk|keep your (?:{ANSWERS})|(?:give|show|tell|send"
+    rf"|call) me)\b.*\b{FROM_NOW}\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
     r"|可以|能否|可否|能)(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我"
     r"|叫我|称呼我|提醒我)",
     re.IGNORECASE,
@@ -304,7 +325,7 @@ _MANNERS_CHINESE = tuple(
         rf"(?:给我的|你的)?{_ANSWER_CHINESE}(?:里|中|时)?(?:要|得|请|都|尽量|全|可以)*"
         rf"(?:像[^，。]+|(?!.*声)[^，。了]{{1,6}}{_MANNER}|简短|简洁|详细)(?:$|\W)",
         rf"(?:给我的|你的)?{_ANSWER_CHINESE}(?:里|中|时)?(?:请|都|全|一律|尽量)*"
-        r"(?:别|不要|用|以|按|写成|改成)(?!了)[^，。]{2,}",
+        r"(?:别|不要|用|以|按|写成|改成|最多|不超过|控制在)(?!了)[^，。]{2,}",
         rf"{_QUANTITY_CHINESE}(?:请|都|全|一律|统一)*(?:用|按|以|写成|换算成)[^，。了]{{1,12}}\W*$",
         r"每(?:次|段话?|条|一?个|天|句)(?!都)(?:给我)?(?:推荐|回答|回复|答案|消息|话|第一句|最后|后面"
         rf"|结尾|开头|解释|写|发|聊)[^，。]*{_DO_CHINESE}",
@@ -330,7 +351,7 @@ ONE_ONLY = re.compile(
 )
 JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
 REQUEST = re.compile(
-    rf"{LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
+    rf"{_LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
     r"|^\W*请?(?:使用|用|给|写|加上?|回答|改用)",
     re.IGNORECASE,
 )
@@ -380,7 +401,7 @@ OF_ONE_TEXT = re.compile(
     r"|^\W*请?(?:翻译|改写?|换|转|变)成[^，。了吧]{1,6}\W*$",
     re.IGNORECASE,
 )
-START = re.compile(LEAD + _NOT_NOW, re.IGNORECASE)
+START = re.compile(_LEAD + _NOT_NOW, re.IGNORECASE)
 
 
 # -- what they are about ---------------------------------------------------------------------------
@@ -462,7 +483,7 @@ OBJECT = re.compile(
 )
 # What says only that an instruction holds, or holds no more: two that differ in it are contrary.
 FORCE = re.compile(
-    rf"{LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{_NEED_NOT}|please|ever|only|just"
+    rf"{_LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{_NEED_NOT}|please|ever|only|just"
     r"|stop|not|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
     rf"|(?:[,;]? *\b(?:{FROM_NOW}|please|only|any ?more|any longer|again|instead"
     r"|all the time))*\W*$",
@@ -561,7 +582,7 @@ OF_ONESELF = re.compile(
     re.IGNORECASE,
 )
 EASING = tuple(
-    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
+    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
         r"(?:you (?:can|may)|feel free to) (?:suggest|recommend|mention|include) "
         r"(?!(?:it|him|her|them|this|that)\b).+\bagain\W*$",
@@ -756,11 +777,6 @@ CASE_CLAUSE = re.compile(
 )
 EXPLAIN = re.compile(r"\bexplain(?:ing|ed|s)?\b", re.IGNORECASE)  # has another stem
 QUOTED_WORDS = re.compile(r"(?:[“「『]|(?<!\w)[\"'‘])([^\"”」』'’]{2,30})[\"”」』'’]")
-REASON = re.compile(
-    r",\s*(?:(?:because|since|as|so) )*(?:i|my|we|it|our)\b.*|\b(?:because|since|so that) .*"
-    r"|[,，;；](?!.*(?:[别不要请都每用写说加给]|[a-z])).*",
-    re.IGNORECASE,
-)
 # Of one kind of text or one person alone.
 KIND_OF_TEXT = re.compile(
     r"\b(?:e-?mails?|letters?|reports?|subjects?|titles?|posts?|tweets?|essays?|commits?)\b|邮件|报告|信|作业|文章",

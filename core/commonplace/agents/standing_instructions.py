@@ -82,7 +82,7 @@ def _asks_otherwise(sentence: str, older: str) -> bool:
 
 
 def _is_plain_request(sentence: str) -> bool:
-    return bool(wording.REQUEST.match(sentence)) and _is_plain(sentence)
+    return bool(wording.REQUEST.match(_plain(sentence))) and _is_plain(sentence)
 
 
 def _parts(sentence: str) -> list[str]:
@@ -116,21 +116,30 @@ def _readable(text: str) -> list[str]:
     own = wording.QUOTED.sub(" \n ", text)
     said: list[str] = []
     for start, end, _ in sentence_spans(own):
-        is_of_last = said and wording.ALWAYS_ALONE.search(own[start:end])
+        is_of_last = said and wording.ALWAYS_ALONE.search(_plain(own[start:end]))
         last = [said.pop()] if is_of_last else []
         said.append(" ".join([*last, own[start:end].strip()]))
     return [
         sentence
         for sentence in said
         if len(sentence) <= _MAX_INSTRUCTION
-        and (not wording.QUESTION.search(sentence) or wording.POLITE.search(sentence))
+        and (
+            not wording.QUESTION.search(_plain(sentence)) or wording.POLITE.search(_plain(sentence))
+        )
         and not is_small_talk(sentence)
     ]
 
 
 def _is_standing(sentence: str) -> bool:
     forms = wording.FORMS_CHINESE if wording.HAN.search(sentence) else wording.FORMS
-    return any(form.search(sentence) for form in forms)
+    plain = _plain(sentence)
+    return any(form.search(one) for form in forms for one in (plain, wording.REASON.sub("", plain)))
+
+
+@lru_cache(maxsize=_CACHED)
+def _plain(sentence: str) -> str:
+    """Cut what stands around what a sentence says: "oh and ... please (my eyes)"."""
+    return wording.LEAD.sub("", wording.POLITENESS.sub("", sentence).strip(" ,，"))
 
 
 def _eases(sentence: str) -> bool:
