@@ -413,7 +413,41 @@ def test_an_instruction_gives_way_to_what_ends_it_in_other_words(memory, old, ne
     assert old not in [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
 
 
-@pytest.mark.parametrize(("old", "new"), pairs("other"))
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "oh and please always use british spelling with me, no americanisms",
+            "you needn't bother with the british spelling thing any more, it's for a client",
+        ),
+        ("always use british spelling please", "stop using british spelling"),
+        ("Always use metric units.", "let's go back to pounds and inches"),
+        ("From now on call me Walt.", "Walter is fine again"),
+        ("Address me as Prof. Adler from now on.", "just Ruth is fine"),
+        ("Always put the answer first, no preamble.", "no need to put the answer first any more"),
+        ("From now on max 5 lines per answer.", "the 5 line limit is over"),
+        ("以后都用英式拼写，不要美式拼写。", "不用英式拼写了，客户是美国人"),
+        ("以后都用公制单位。", "还是用磅和英寸吧"),
+    ],
+)
+def test_an_instruction_ends_whatever_else_it_forbids(memory, old, new):
+    tell(memory, old, new)
+
+    assert old not in [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *pairs("other"),
+        ("Always answer formally.", "stop using tables"),
+        ("From now on max 5 lines per answer.", "You can use emojis again."),
+        ("Never suggest pork recipes.", "the pork was fine, the wine was not"),
+        ("From now on call me Walt.", "Walter is fine, his leg healed"),
+        ("Always use metric units.", "let's go back to the lake in August"),
+        ("以后都用英式拼写，不要美式拼写。", "不用表格了"),
+    ],
+)
 def test_what_ends_one_instruction_leaves_the_others(memory, old, new):
     tell(memory, old, new)
 

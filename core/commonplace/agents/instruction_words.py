@@ -10,7 +10,6 @@ matter. What others do ("she no longer answers") ends nothing.
 """
 
 import re
-from collections.abc import Mapping
 
 from ..retrieval.lexical import vocabulary
 
@@ -19,7 +18,7 @@ ANSWERS = "answers|replies|responses|explanations|messages"
 LANGUAGE = (
     r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
     r"|korean|russian|ukrainian|arabic|hebrew|turkish|polish|czech|greek|hindi|swedish|norwegian"
-    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian"
+    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian|welsh|irish|catalan|persian|urdu"
 )
 CURRENCY = (
     r"(?:swiss )?francs?|euros?|(?:us )?dollars?|yen|(?:british )?pounds|yuan|rupees?|kron(?:er|or)"
@@ -30,6 +29,14 @@ _UNITS = (
     r"|公制|英制|摄氏度?|华氏度?|公里|英里"
 )
 PROGRAMMING = r"python|typescript|javascript|java|rust|golang|kotlin|swift|c\+\+|ruby|php"
+_FORMAL = (
+    r"formal(?:ly|it(?:y|ies))?|polite(?:ly)?|(?<!it['’]s )serious(?:ly)?|sober|businesslike"
+    r"|matter[- ]of[- ]fact|正式|敬语|客气|客套|正经|严肃|书面语?化?|文绉绉"
+)
+_INFORMAL = (
+    r"loosen up|informal(?:ly|ity)?|casual(?:ly)?|relaxed|chatty|playful(?:ly)?|humorous|cheeky"
+    r"|随意|口语化?|幽默|俏皮|活泼"
+)
 # What a sentence says beside its matter: politeness, an aside, a reason.
 POLITENESS = re.compile(
     r"\([^)]*\)|（[^）]*）|,? *\b(?:please|pls|plz|kindly|thanks(?: a lot)?|thank you|thx)\b"
@@ -44,9 +51,10 @@ REASON = re.compile(
     re.IGNORECASE,
 )
 _LEAD = (
-    r"^\W*(?:(?:before (?:we|i|any)\w*\b[^,:.]{0,25}|just so you know|for the record|by the way"
-    r"|(?:(?:one|another|a|my|our|first|quick|small|general|more|last) )+(?:thing|note|request|wish"
-    r"|preference|reminder)(?: (?:for|with) \w+)?)(?:[,:]| [-–—]) *"
+    r"^\W*(?:(?:before (?:we|i|any)\w*\b[^,:.]{0,25}|just so you know|for (?:the )?(?:record"
+    r"|future ref\w*)|by the way"
+    r"|(?:(?:one|another|a|my|our|first|quick|small|general|more|last) )+(?:thing|one|note|request"
+    r"|wish|preference|reminder)(?: (?:for|with) \w+)?)(?:[,:]| [-–—]) *"
     r"|(?:and|also|but|so|ok|okay|oh|hey|hi|just)\b[,:]? *)*"
 )
 LEAD = re.compile(_LEAD, re.IGNORECASE)
@@ -62,6 +70,7 @@ _TONE = (
 _VERB = (
     rf"(?:be (?:{_TONE}|thorough|detailed|careful)"
     r"|(?:don['’]t|do not|try not to) \w+|add|address|answer|apologi[sz]e|append|ask|assume|attach"
+    r"|fix|number|praise"
     r"|avoid|begin|book|bring up|call|check|cite|close|comment|confirm|convert|correct|double-check"
     r"|end|explain|finish|format|give|greet|include|keep|leave|leave out|lecture|let me know|list"
     r"|make|mention|name|note|offer|open|open with|order|point out|present|propose|provide|put"
@@ -101,7 +110,7 @@ _QUANTITY = (
 _LIMIT = (
     r"(?:max(?:imum)?\.?(?: of)?|at most|(?:no |not )?more than|(?:fewer|less) than|under|below"
     r"|within|up to) \w+[ -](?:lines?|words?|sentences?|paragraphs?|bullets?|bullet points?"
-    r"|options?|points?|items?|steps?|characters?)\b"
+    r"|options?|points?|items?|steps?|characters?|questions?|examples?|ideas?|choices?)\b"
 )
 _ALWAYS = (
     r"(?:always|ever|every time|each time|at all times|from now on|in general)\b"
@@ -123,8 +132,9 @@ _CASES = (
     r"|unsure|not certain|do not know|don['’]t know)\b[^,.!?]{0,40}),"
 )
 _LASTING = (
-    rf"(?:(?:{_NEVER}|{FROM_NOW}|every time|each time|in general|generally|in (?:all )?your"
-    rf" (?:{ANSWERS}))\b|{_CASES}|(?:(?:my|our|one|a|quick|house|new|simple|small|first|basic|only)"
+    rf"(?:(?:{_NEVER}|{FROM_NOW}|every time|each time|in general|generally|in (?:all |your |every "
+    rf"|each )+"
+    rf"(?:{ANSWERS}|answer|reply|response|message))\b|{_CASES}|(?:(?:my|our|one|a|quick|house|new|simple|small|first|basic|only)"
     r" )*rules?(?: (?:for|with) (?:us|me|you))?(?:[,:]| [-–—]))"
 )
 _EACH = (
@@ -136,7 +146,7 @@ _DONE = (  # what may be told to hold
     rf"(?:(?!give up|say never|tell a lie){_VERB}"
     r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)"
     rf"|(?:your |all )*(?:{ANSWERS})(?! (?:are|were|is|have|always|never)\b)|{_LIMIT}"
-    r"|(?:short|long|brief|detailed|formal) \w+|no (?!worries|problem|luck|one)\w+"
+    r"|(?:short|long|brief|detailed|formal|one[- ]\w+) \w+|no (?!worries|problem|luck|one)\w+"
     rf"|{_QUANTITY}(?: and {_QUANTITY})? (?:in|as) (?!.* (?:is|are|was|were)\b)"
     rf"|i(?:['’]d like| would like| want| need| prefer) (?:\w+ )?(?:{ANSWERS}|{_QUANTITY})\b)"
 )
@@ -147,16 +157,17 @@ _RULES = tuple(
         rf"{_HELPS}*{_LASTING}[,:]? *(?:{_HELPS}|{_LASTING}[,:]? *)*"
         rf"(?:{_DONE}|you (?:should|must|can)\b"
         r"|(?<=, )i (?:mean|want|expect|need|prefer) (?!to\b|it\b)"
-        r"|only (?!i\b|we\b|my\b)\w+(?:,|\W*$))",
+        r"|(?:only|just) (?:the )?(?!i\b|we\b|my\b|me\b|us\b)\w+(?:,|\W*$))",
         # ... or behind
         rf"(?:(?:for|in|on) (?![^.!?]* (?:i|he|she|we|they|is|are)\b)[\w -]{{2,30}}?,? )?{_HELPS}*"
         rf"(?:{_DONE}|be\b|for\b(?!.* (?:i|he|she|we|they|is|are)\b)).*"
-        rf"(?:[,.] (?:and )?{_ALWAYS}|\b(?:{FROM_NOW}|in general|generally|at all times)\W*$)",
+        rf"(?:[,.] (?:and )?{_ALWAYS}|\b(?:{FROM_NOW}|in general|generally|at all times"
+        rf"|(?:every|each) time)\W*$)",
         rf"{_HELPS}*(?:{_DONE}).*\b{_EACH}",
         r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
         r"prefer (?!not\b|it\b(?! when| if))\w+",
-        r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
-        r" (?:if|that|when) you"
+        r"i(?:['’]d| would)(?: much| really)? (?:(?:prefer|like|love|appreciate)(?: it)?"
+        r" (?:if|that|when)|rather) you"
         r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
         r"my preference is\b",
         r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
@@ -173,10 +184,8 @@ _RULES = tuple(
         r"|recommend|remind me|ask me|apologi[sz]e|repeat|explain|(?:give|address) me"
         r"|call me (?-i:[A-Z])\w*)\b(?!.* (?:him|her|them|it|this|that|my)\b)"
         r".*\b(?:any ?more|any longer|from now on)\W*$",
-        rf"(?:{_BACK_TO} calling|call|address) me (?:by my|as |(?-i:[A-Z]))"
-        r"(?!.*\b(?:when|later|at|on|after|back)\b)",
-        r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
-        r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
+        rf"(?:{_BACK_TO} calling|(?:you can (?:just |also )?)?(?:call|address)) me (?:by my|as "
+        r"|(?!\w{3,6}day\b)(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
         rf"keep (?:(?:all |of |your )+(?:{ANSWERS}|summaries|emails)\b"
         rf"|(?:the |all )*(?:{ANSWERS}) (?:{_LIMIT}|{_TONE}|short|simple|to )\b)",
         r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies)"
@@ -217,8 +226,10 @@ _RULES_CHINESE = tuple(
     re.compile(LEAD_CHINESE + _NOT_NOW_CHINESE + form)
     for form in (
         f"{_FROM_NOW_CHINESE}[，,]?(?:请|你|也|都|就|每次|一律|总是"
-        "|始终|尽量|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
+        "|始终|尽量|最多|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
         f"(?:{_DO}|我(?:问|说|提到|让你|发))",
+        f"{_FROM_NOW_CHINESE}(?:(?:请|都|要|得|[对跟和]我|说话)*(?:{_FORMAL}|{_INFORMAL}|简洁|简短"
+        f"|详细)(?:一?[点些]|$|[，。])|(?:别|不要)[那这]么(?:{_FORMAL}|{_INFORMAL})的?[，,])",
         f"{_FROM_NOW_CHINESE}(?:给我|你)?{_OF_TEXTS}[^，。了我他她们]{{0,4}}(?:都|一律|统一|全部?|请)(?:给我|帮我)?{_DO}",
         f"(?:你)?(?:给我|帮我|跟我)?(?:推荐|写|列|讲|解释|回答|翻译|总结|介绍"
         f"|算)[^，。他她们]{{0,10}}(?:时候?)[，,]?(?:请|都|要|每次|一律|别|不要|先|记得)+{_DO}",
@@ -275,7 +286,6 @@ _MANNERS = tuple(
         r"use (?:\w+ )?(?:(?:british|american|simple|plain|easy|short|formal|informal) )"
         r"(?:spelling|words|language|sentences|english)\b",
         # a part of every answer
-        rf"{_VERB} .*\b(?:every|each) time(?:\W*$|,? (?:i|you)\b)",
         rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen you\b",
         rf"{_VERB} [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
@@ -289,19 +299,18 @@ _MANNERS = tuple(
         r"write in [\w ]{2,20} only\b",
         r"(?:don['’]t|do not|never) (?:round|swear|joke|lecture|sugar-?coat|dumb)\b"
         r"(?!.*\b(?:at|with) (?:him|her|them)\b)",
-        r"(?:always|never) (?:correct|praise|point out|number|break down|attach|fix)"
-        r" (?!it\b|that\b)",
         r"refer to (?:me|my \w+) as (?-i:[A-Z])",
         r"spell out (?:all )?\w+(?: for me)?\W*$",
     )
 )
 # A question that asks the assistant for what is to hold from now on.
 POLITE = re.compile(
-    r"^(?:could|can|would|will) you (?:(?:always|never) (?:"
+    r"^(?:could|can|would|will) (?:you|u) (?:(?:always|never) (?:"
     r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in (?!(?:a|the|my|this|that|these"
     r"|those)\b)|(?<=always )(?:give|show|tell|send|remind|ask|warn|address) me\b"
     r"|call me (?-i:[A-Z]))"
-    rf"|(?:answer|reply|respond|write|speak|talk|keep your (?:{ANSWERS})|(?:give|show|tell|send"
+    rf"|(?:answer|reply|respond|write|speak|talk|keep (?:your |the )?(?:{ANSWERS})"
+    rf"|be (?:(?:a|bit|more|less) )*{_TONE}|(?:give|show|tell|send"
     rf"|call) me)\b.*\b{FROM_NOW}\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
     r"|可以|能否|可否|能)(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我"
     r"|叫我|称呼我|提醒我)",
@@ -329,7 +338,6 @@ _MANNERS_CHINESE = tuple(
         rf"{_QUANTITY_CHINESE}(?:请|都|全|一律|统一)*(?:用|按|以|写成|换算成)[^，。了]{{1,12}}\W*$",
         r"每(?:次|段话?|条|一?个|天|句)(?!都)(?:给我)?(?:推荐|回答|回复|答案|消息|话|第一句|最后|后面"
         rf"|结尾|开头|解释|写|发|聊)[^，。]*{_DO_CHINESE}",
-        rf"每段话[^，。]*{_DO_CHINESE}|每(?:次|条)(?:回答|回复)[^，。]*{_DO_CHINESE}",
         r"(?:叫|称呼|喊)我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过|出|帮|开|走|别|什么|的)"
         r"[^，。！？\s的了吗]{1,5}\W*$",
         r"(?:如果|只要|每当|当)?我(?:说|写|发|打|输入)[“\"「『'‘][^”\"」』'’]{1,20}[”\"」』'’]"
@@ -350,11 +358,6 @@ ONE_ONLY = re.compile(
     r"\bonly(?: \w+)?\W+(?:and )?no (?:expla|prose|comment|text|words|talk)", re.IGNORECASE
 )
 JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
-REQUEST = re.compile(
-    rf"{_LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
-    r"|^\W*请?(?:使用|用|给|写|加上?|回答|改用)",
-    re.IGNORECASE,
-)
 QUESTION = re.compile(r"[?？吗呢]\W*$")
 # A request for a text, ...
 _ONE_TEXT = (
@@ -401,7 +404,6 @@ OF_ONE_TEXT = re.compile(
     r"|^\W*请?(?:翻译|改写?|换|转|变)成[^，。了吧]{1,6}\W*$",
     re.IGNORECASE,
 )
-START = re.compile(_LEAD + _NOT_NOW, re.IGNORECASE)
 
 
 # -- what they are about ---------------------------------------------------------------------------
@@ -423,26 +425,30 @@ ON_OFF = {
         r"|总结|出处|客套话",
     }.items()
 }
-_FORMAL = (
-    r"formal(?:ly|it(?:y|ies))?|polite(?:ly)?|(?<!it['’]s )serious(?:ly)?|sober|businesslike"
-    r"|matter[- ]of[- ]fact|正式|敬语|客气|客套|正经|严肃|书面语?化?|文绉绉"
+_SHORT = (
+    r"short(?:er)?|brief(?:er|ly)?|concise|terse|one-lin\w+|(?:one|two|three) sentences?"
+    rf"|{_LIMIT}|简短|简洁|(?:不要?|别)超过|最多|控制在|[^，。]短"
 )
-_INFORMAL = (
-    r"loosen up|informal(?:ly|ity)?|casual(?:ly)?|relaxed|chatty|playful(?:ly)?|humorous|cheeky"
-    r"|随意|口语化?|幽默|俏皮|活泼"
+_LONG = (
+    r"(?<!any )(?<!no )longer|long|elaborat\w+|in (?:more )?detail|detailed|thorough"
+    r"|as much as you (?:like|want)|(?<!no )(?<!not )(?<!never )more than|详细|展开|长[一些点]"
+    r"|多[^，。]{0,2}[几点些]"
 )
 VALUED = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
     for name, form in {
         "language": rf"{LANGUAGE}|{_LANGUAGE_CHINESE}",
-        "length": r"short(?:er)?|brief(?:er)?|concise|terse"
-        r"|(?:under|at most|more than) \w+ (?:words|sentences)|long(?:er)?|detailed|thorough"
-        r"|简短|简洁|短|超过|详细|长",
-        "tone": f"{_FORMAL}|{_INFORMAL}",
+        "programming": rf"{PROGRAMMING}|go(?= is)",
+        "currency": CURRENCY,
+        "length": f"{_LONG}|{_SHORT}",
+        "level": r"simpl[ey]\w*|as if i were|beginner|dumb(?:ed)?(?: \w+)? down|basics|小孩|外行",
+        "tone": rf"{_FORMAL}|{_INFORMAL}|(?<!to )normal(?:ly)?|gentl\w+"
+        r"|(?:brutal\w* )?honest\w*|blunt\w*|harsh\w*|strict\w*|sarcas\w+|easier on"
+        r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)|正常|温柔|毒舌|严厉|像[^，。]+",
         "script": "(?:traditional|simplified) (?:chinese|characters)|[繁简]体[字中]?文?",
-        "spelling": r"(?:american|british|us|u\.s\.|uk) (?:spellings?|english)",
-        "units": r"metric|imperial|celsius|fahrenheit|kilomet(?:er|re)s?|miles?|公制|英制"
-        r"|摄氏度?|华氏度?|公里|英里",
+        "spelling": r"(?:american|british|us|u\.s\.|uk) (?:spellings?|english)|[英美]式拼写",
+        "units": f"{_UNITS}|pounds?|inch(?:es)?|feet|英[寸尺]|磅",
+        "format": "bullet points?|tables?|paragraphs?|plain text|prose|列表|表格|段落",
     }.items()
 }
 MEANS = {
@@ -450,14 +456,15 @@ MEANS = {
     for name, form in {  # values that mean the same, by how they begin
         "traditional": "traditional|繁体",
         "simplified": "simplified|简体",
-        "american": r"american|us |u\.s\.",
-        "british": "british|uk ",
-        "short": "short|brief|concise|terse|under|at most|more than|简|短|超过",
-        "long": "long|detailed|thorough|详细|长",
+        "american": r"american|us |u\.s\.|美式",
+        "british": "british|uk |英式",
+        "long": _LONG,
+        "short": _SHORT,
+        "simple": "simpl|as if|beginner|dumb|basics|小孩|外行",
         "formal": _FORMAL,
         "informal": _INFORMAL,
-        "metric": "metric|celsius|kilomet|公|摄氏",
-        "imperial": "imperial|fahrenheit|mile|英[制里]|华氏",
+        "metric": "metric|celsius|kilo|gram|公|摄氏",
+        "imperial": "imperial|fahrenheit|mile|ounce|pound|inch|feet|英[制里寸尺]|磅|华氏",
         "chinese": "中|汉|mandarin",
         "english": "英[文语]",
         "french": "法",
@@ -469,11 +476,6 @@ MEANS = {
         "italian": "意大利",
     }.items()
 }
-OF_ANSWERS = re.compile(
-    rf"\b(?:{ANSWERS}|sentences|answer|reply|respond|be|keep (?:it|things))\b|[\u4e00-\u9fff]",
-    re.IGNORECASE,
-)
-GIVEN = re.compile(rf"\b(?:{CURRENCY}|{PROGRAMMING})\b", re.IGNORECASE)
 # Of one kind of text or one person alone.
 OBJECT = re.compile(
     r"\b(?:e-?mails?|letters?|reports?|code|comments?|subjects?|titles?|posts?|tweets?|documents?"
@@ -503,7 +505,8 @@ NEGATIVE = re.compile(
     re.IGNORECASE,
 )
 LIFTED = re.compile(
-    r"\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|没关系|没问题|没事|不要超过"
+    r"\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|(?:no|not|never) more than|没关系|没问题|没事"
+    "|(?:不要?|别)超过"
 )  # looks negative, and is not
 _WHILE = "时候|(?<!小)时(?![间区刻候])"
 CONDITION = re.compile(
@@ -547,83 +550,6 @@ SUBJECTS = {
 }
 
 
-# -- what eases them, with no word of anything else ------------------------------------------------
-
-# A sentence eases an instruction if it names a matter, says that something holds again or no more,
-# and has no other word: what tells of a phone, a lesson or a dinner has one.
-EASED = re.compile(
-    r"\b(?:again|any ?more|any longer|no longer|no more|enough|back to|return to|stop|drop|skip"
-    r"|lose|leave out|cut|ditch|scrap|get rid of|instead|from now on|fine|ok|okay|allowed|welcome"
-    r"|all right|alright|no problem|no need|(?:don['’]t|do not) (?:need|have) to|needn['’]t"
-    r"|unnecessary|(?:don['’]t|do not) mind|(?:wouldn|won|can)['’]t hurt|as you (?:like|want)"
-    r"|loosen up|relax|after all|free to|too (?:much|many)|(?:can|could|may|is|are)\b.*\bnow)\b",
-    re.IGNORECASE,
-)
-EASED_CHINESE = re.compile(
-    r"[了吧啦]\W*$|不用|不必|没必要|不需要|无需|也挺好|再|又|回|恢复|没关系|没问题|也行|也可以|就好|就行|一[点些]"
-)
-# Such as "now in French, please", which asks for one translation.
-TRANSLATION = re.compile(
-    r"^(?:\W*(?:and|now|again|once|more|please|in|then|also|the|same|to|say|write)\b)*\W*"
-    rf"(?:{LANGUAGE})(?:\W*(?:again|now|please|instead|then|too|once|more|thanks)\b)*\W*$",
-    re.IGNORECASE,
-)
-FIRST_PERSON = re.compile(
-    r"\bi(?:['’]m| am) (?:fine|ok|okay|good|happy|cool)\b|\bi (?:don['’]t|do not|no longer) (?:need"
-    r"|want|mind)\b|\bi(?:['’]d| would)(?: \w+ly)? (?:like|rather|prefer|love|be)\b|\bi (?:want"
-    r"|prefer|like)\b|\b(?:keep|make) (?:it|things|everything)\b|\b(?:can|could) we\b|\bwe can\b"
-    r"|\bafter all\b|\bit (?:is|would be) (?:ok|okay|fine|good|nice)\b",
-    re.IGNORECASE,
-)
-OF_ONESELF = re.compile(
-    r"\bi(?:['’]d| would)? (?:want|like|prefer|love) to (?!(?:go|switch|get|come) back)"
-    rf"|\bi (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{LANGUAGE})\b(?! {ANSWERS})"
-    rf"|\bhave (?:{LANGUAGE})\b(?! {ANSWERS})|^\W*the \w+(?: \w+)? (?:is|are)\b",
-    re.IGNORECASE,
-)
-EASING = tuple(
-    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
-    for form in (
-        r"(?:you (?:can|may)|feel free to) (?:suggest|recommend|mention|include) "
-        r"(?!(?:it|him|her|them|this|that)\b).+\bagain\W*$",
-        r"(?:you (?:can|may)|feel free to) (?:ask|remind|tell|show|warn|greet|send|give) me\b"
-        r".+\bagain\W*$",
-        rf"{_NEED_NOT} {_VERB}.*(?:(?:when|whenever|if) i (?:ask|say|write|send|mention|tell"
-        r"|request|paste|share)\b|\b(?:when|whenever|if)\b)",
-        r"(?:when|whenever|if) i (?:ask|say|write|send|mention|tell|request|paste|share)\b"
-        r"[^,.!?]{0,80}, .*\b(?:is|are) (?:fine|ok|okay)(?: again| now| too)*\W*$",
-    )
-)
-# Words of a clause that eases, beside what it eases.
-PLAIN_WORDS = frozenset(
-    (
-        "a able actually add adding again all allowed alright also an and any anymore anyway are "
-        "aren't ask asked answer answering answers as at back be become best better bit bother "
-        "but by can can't come continue could cut definitely ditch do doesn't don't done drop "
-        "either end enough ever every explanations feel few fine for format free from generally "
-        "get getting give go going gone good great happy have here honestly hurt if in include "
-        "including instead is isn't it's just keep kindly lately leave less let let's level like "
-        "little long longer lose loosen lot make may maybe me messages might mind more most much "
-        "must necessary need needed needn't nice no normal normally not now of off ok okay on "
-        "once only or ordinary out over paragraphs perfectly perhaps plain please preferred "
-        "probably problem prose put quite rather really regular relax required replies reply "
-        "replying respond responding responses return rid right rule scrap send sentences shall "
-        "should since skip so some sometimes sound speak speaking start stick still stop style "
-        "such switch system talk talking text thank thanks that that's the them then there "
-        "there's things those though to tone too totally unit units unless unnecessary until up "
-        "us use using usual usually very want way welcome well will with without won't word words "
-        "would wouldn't write writing yes yet you you'd you'll you're your"
-    ).split()
-)
-PLAIN_CHINESE = re.compile(
-    r"(?:可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
-    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
-    r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
-    r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
-    r"|[用说讲写加带发得地的了吧啦也就都再又行好别太改换转回成到变来请要能正常平时重新去掉取消把免省随挺多少更开])"
-)
-
-
 # -- what ends one that it names -------------------------------------------------------------------
 
 # That something is needed no more, ...
@@ -632,9 +558,10 @@ _OVER = re.compile(
     r"|doesn['’]t|won['’]t) (?:have|need|bother|help|want|care (?:how|which|what|if|whether))|(?:is"
     r"|are|has|have|does|do)(?:n['’]t| not) (?:needed|necessary|have to|need to)|unnecessary"
     r"|pointless|stop|quit|drop|skip|scrap|ditch|lose|cancel|forget|ignore|end|cut|leave|get rid of"
-    r"|enough|done with|over with|fed up|gave up|given up|(?:tired|sick|bored) of|(?:getting|got"
-    r"|gets) (?:old|boring|annoying|on my nerves)|too (?:much|many)|confus\w+|can(?: all)? go\b"
-    r"|trouble|wrong about|silly|never (?:read|use)|hard to read|broken|less|fewer|instead of"
+    r"|enough|done with|over with|(?:is|are) over|fed up|gave up|given up"
+    r"|(?:tired|sick|bored) of|(?:getting|got|gets) (?:old|boring|annoying|on my nerves)"
+    r"|too (?:much|many)|confus\w+|can(?: all)? go\b|trouble|wrong about|silly|never (?:read|use)"
+    r"|hard to read|broken|less|fewer|instead of"
     r"|not just|without|any [\w ]+ (?:goes|will do))\b",
     re.IGNORECASE,
 )
@@ -649,7 +576,7 @@ _ALLOWED = re.compile(
 _OTHER = re.compile(
     r"\b(?:back|again|now|instead|from (?:now|here) on|please|fine|okay|ok|(?:will|['’]ll) do"
     r"|(?:is|are|makes?|be) (?:\w+ )?(?:easier|better|more sense|clearer|simpler)|it is|than"
-    r"|switch(?:ed)?|just be|what i need|rather|after all|you can)\b",
+    r"|switch(?:ed)?|return to|just be|what i need|rather|after all|you can)\b",
     re.IGNORECASE,
 )
 _OVER_CHINESE = re.compile(
@@ -657,12 +584,19 @@ _OVER_CHINESE = re.compile(
     r"|不[^，。]{1,6}了|免了|算了|取消|无所谓|随便|少[用说写加点]|不一定|太多|看腻|听累|看不清|烦"
 )
 _ALLOWED_CHINESE = re.compile(
-    r"可以|没关系|没问题|也行|无妨|不介意|还是要|[^，。]能[^，。]+了|恢复"
+    r"可以|没关系|没问题|也行|挺好|无妨|不介意|还是要|[^，。]能[^，。]+了|恢复"
 )
 _OTHER_CHINESE = re.compile(
     r"就行|就好|好了|还是|换|改|恢复|正常|[吧啦]\W*$|更方便|更习惯|为好|可以[^，。]*了"
 )
+_ASKED = re.compile(
+    r"^\W*(?:(?:and|but|please|just|now|could you|can you)\b,? *)*"
+    r"(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b",
+    re.IGNORECASE,
+)
+_ASKED_CHINESE = re.compile(r"^\W*请?(?:使用|用|给|写|加上?|回答|改用)")
 CUES = (
+    ("asked", _ASKED, _ASKED_CHINESE),
     ("over", _OVER, _OVER_CHINESE),
     ("allowed", _ALLOWED, _ALLOWED_CHINESE),
     ("other", _OTHER, _OTHER_CHINESE),
@@ -670,11 +604,12 @@ CUES = (
 _JOINED = r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"  # to what stands before
 # Whose doing a clause tells of, if not the user's or the assistant's.
 OF_OTHERS = re.compile(
-    rf"{_JOINED}(?:(?:he|she|they|we|his|her|their)\b"
+    rf"{_JOINED}(?:(?:he|she|they|we(?! can\b)|his|her|their)\b"
     r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)? (?:can|may"
     r"|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b|(?:the|these"
-    r"|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )|\b(?:i|we|he|she|they) (?:can"
-    r"|could) (?!read)|\b(?:says|said|told)\b|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿"
+    r"|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )|\b(?:i|he|she|they) (?:can"
+    r"|could) (?!read)|\b(?:was|were) (?:\w+ )?(?:fine|ok|okay|good|great|nice)\b"
+    r"|\b(?:says|said|told)\b|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿"
     r"|老师|医生|朋友|们|同事|老板[^，]*[都说]))|我们|说好|老师|医生",
     re.IGNORECASE,
 )
@@ -686,13 +621,16 @@ TASK = re.compile(
     r"|^\W*(?:请|帮我|给我)*(?:把|写一|讲个|列(?!表)|翻译)|一[封首篇句]",
     re.IGNORECASE,
 )
-CLAUSES = re.compile(r"[,，；!！.。—]\s*|;\s|\s(?=(?:and|but|because|since|so)\s)", re.IGNORECASE)
+CLAUSES = re.compile(
+    r"[,，；!！.。—]\s*|;\s|\s(?=(?:and|but|because|since|so(?! \w+(?: with .*)?\W*$))\s)",
+    re.IGNORECASE,
+)
 FORBIDS = re.compile(
     r"\b(?:not|never|stop|no|\w+n['’]t|cannot|skip|avoid|leave out"
     r"|omit|out of|without)\b|不|别(?!字|人)",
     re.IGNORECASE,
 )
-ONLY = re.compile(r"\bonly\b|只", re.IGNORECASE)
+ONLY = re.compile(rf"\b(?:only|{_LIMIT})\b|只|最多|超过", re.IGNORECASE)
 # Words that say how an assistant works, or how much something holds, and not what about.
 GENERAL = vocabulary(
     "a about again all allowed always an and answer any anymore are as ask at back be better but "
@@ -710,66 +648,63 @@ GENERAL_CHINESE = re.compile(
     r"|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那|个|时候|没关系|表示|标上"
     r"|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
 )
-MORE_PLAIN = PLAIN_WORDS.union(
+PLAIN_WORDS = frozenset(
     (
-        "after around before about am any's anything applies basics been being bring broken cancel "
-        "care changed clearer confuse confuses confusing didn't different down dumb easier "
-        "everything explain feels first forget gets goes got hard has hear heart help helps hm i "
-        "i'd i'm i've idea ignore know language makes my myself name names nerves never old one "
-        "others pick pointless prefer quit read readable recommend rules save say see sense sick "
-        "silly simple simpler something spelling suggest suits than these they they're thing this "
-        "time tired trouble under useless wants was wasn't were weren't what which works wrong "
-        "yourself"
+        "a able about actually add adding after again all allowed alright also am an and answer "
+        "answering answers any any's anymore anything anyway applies are aren't around as ask "
+        "asked at back basics be become been before being best better bit bother bring broken but "
+        "by can can't cancel care changed clearer come confuse confuses confusing continue could "
+        "cut definitely didn't different ditch do doesn't don't done down drop dumb easier either "
+        "end enough ever every everything explain explanations feel feels few fine first for "
+        "forget format free from generally get gets getting give go goes going gone good got "
+        "great happy hard has have hear heart help helps here hm honestly hurt i i'd i'm i've "
+        "idea if ignore in include including instead is isn't it's just keep kindly know language "
+        "lately leave less let let's level like limit little long longer loosen lose lot make "
+        "makes may maybe me messages might mind more most much must my myself name names necessary "
+        "need "
+        "needed needn't nerves never nice no normal normally not now of off ok okay old on once "
+        "one only or ordinary others out over paragraphs perfectly perhaps pick plain please "
+        "pointless prefer preferred probably problem prose put quit quite rather read readable "
+        "really recommend regular relax replies reply replying required respond responding "
+        "responses return rid right rule rules save say scrap see send sense sentences shall "
+        "should sick silly simple simpler since skip so some something sometimes sound speak "
+        "speaking spelling start stick still stop style such suggest suits switch system talk "
+        "talking text than thank thanks that that's the them then there there's these they "
+        "they're thing things this those though time tired to tone too totally trouble under unit "
+        "units unless unnecessary until up us use useless using usual usually very want wants was "
+        "wasn't way welcome well were weren't what which will with without won't word words works "
+        "would wouldn't write writing wrong yes yet you you'd you'll you're your yourself"
     ).split()
 )
-MORE_CHINESE = re.compile(
-    "稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系"
-    rf"|{PLAIN_CHINESE.pattern}|[太都免当套先烦算必么不只叫我腻累听看好也里上中夹点些可以能就没需须说]"
+PLAIN_CHINESE = re.compile(
+    "稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系|和|"
+    r"可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
+    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
+    r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
+    r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
+    r"|[太都免当套先烦算必么不只叫我腻累听看好也里上中夹点些可以能就没需须说用讲写加带发得地的了吧啦再又行别改换转回成到变来请要能正常平时重新去掉取消把省随挺多少更开]"
 )
 OWN = re.compile(
     rf"{_JOINED}(?:(?:my|our) |i (?!(?:\w+ )?(?:no longer|need|care|mind|want|prefer|never|gave"
     r"|was wrong|don['’]t|do not|would)\b)"
-    r"|i(?:['’]d| would) like to\b|(?:the|an?) \w+(?: \w+)? (?:is|are|would)\b"
-    r"|i (?:don['’]t|do not|no longer) (?:need|want|mind) (?:a|the|any)?\s*(?:\w+ \w+|"
-    rf"{LANGUAGE})\b(?! (?:{ANSWERS}|rule))(?!.*points)"
-    rf"|i['’]m (?:\w+ )?(?:fine|okay|ok) with|.*\bhave (?:{LANGUAGE})\b"
+    r"|i(?:['’]d| would) like to\b|the \w+(?: \w+)? (?:is|are)\b"
+    rf"|i (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{LANGUAGE})\b(?! (?:{ANSWERS}|rule))"
+    rf"|.*\bhave (?:{LANGUAGE})\b"
     r"|you are welcome to|translate|polish (?:the|that|this|my)\b)"
     r"|^\W*我(?:的|们|现在|以后|又|也|已经)*(?:可以|不用|能|会|开始)",
     re.IGNORECASE,
 )
-IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
-YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
-# What has one value at a time: forms of the values of each matter.
-_TONES = (
-    rf"(?<!to )normal(?:ly)?|loosen|easier on|gentl\w+|{_FORMAL}|{_INFORMAL}"
-    r"|(?:brutal\w* )?honest\w*|blunt\w*|harsh\w*|strict\w*|sarcas\w+"
-    r"|(?<!['’]d )(?<!would )like an? [\w ]+?(?=[,.!?]|$)|正常|温柔|毒舌|严厉|像[^，。]+"
+# How an assistant calls the user, and another way that is fine as well.
+NAME = re.compile(
+    r"\b(?:call|address) me (?:as |by )?(?:\w+\. )?((?-i:[A-Z])[\w'’-]+)", re.IGNORECASE
 )
-MATTERS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
-    for name, form in {
-        "language": rf"{LANGUAGE}|[中英法德日韩俄汉粤][文语]|西班牙[文语]|意大利[文语]|说中",
-        "programming": rf"{PROGRAMMING}|go(?= is)",
-        "currency": CURRENCY,
-        "units": _UNITS,
-        "tone": _TONES,
-        "format": "bullet points?|tables?|paragraphs?|plain text|prose|列表|表格|段落",
-    }.items()
-}
-LEVELS = tuple(  # words that mean the same
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        r"\bsimpl[ey]\w*|\bas if i were|\bbeginner|\bdumb(?:ed)?(?: \w+)? down|\bbasics\b"
-        r"|小孩|外行",
-        r"\b(?:short(?:er)?|brief(?:er|ly)?|concise|terse|one-lin\w+|at most|max(?:imum)?|under"
-        r"|(?:one|two|three|four|five) sentences?)\b|简短|简洁|[别不]要?超过|[^，。]短",
-    )
-)
-LONG = re.compile(
-    r"(?<!any )(?<!no )\blonger\b|\b(?:long|elaborat\w+|in (?:more )?detail|detailed|thorough"
-    r"|as much as you (?:like|want)|more than)\b|详细|展开|长[一些点]",
+OTHER_NAME = re.compile(
+    r"^(?:(just|plain) )?((?-i:[A-Z])[\w'’-]+) (?:is|will do)(?: fine| okay| ok| enough)?"
+    r"(?: again| now)*\W*$",
     re.IGNORECASE,
 )
+IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
+YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
 CASE_CLAUSE = re.compile(
     r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当)[^,，]*"
     rf"|.*(?:{_WHILE})",

@@ -43,8 +43,8 @@ def find_instructions(
 ) -> tuple[str, ...]:
     """Read the standing instructions of a user's text, sentence by sentence; often none.
 
-    Among them is what ends or eases an earlier one, such as "you can use emojis again". Those that
-    a sentence joins, "answer in French and never use emojis", are given one by one.
+    Among them is what ends or eases one of those that are held, such as "you can use emojis again".
+    Those that a sentence joins, "answer in French and never use emojis", are given one by one.
     Quotations, code and texts of more than 1,000 characters may be somebody else's words, and are
     not read.
 
@@ -56,33 +56,12 @@ def find_instructions(
     """
     found = []
     for sentence in _readable(text):
-        is_found = (
-            _eases(sentence)
-            or (_is_standing(sentence) and not needs_no_memory(sentence))
-            or any(ends(sentence, one) or _asks_otherwise(sentence, one) for one in held)
+        is_found = (_is_standing(sentence) and not needs_no_memory(sentence)) or any(
+            ends(sentence, one) for one in held
         )
         if is_found and not _is_for_one_text(sentence, (*before[-_RECENT:], text)):
             found += _parts(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
-
-
-def _asks_otherwise(sentence: str, older: str) -> bool:
-    """Return whether a plain request gives another value to what an instruction is about.
-
-    "Please use emojis" after "never use emojis"; no other word may stand in it.
-    """
-    if not _is_plain_request(sentence):
-        return False
-    one, other = _read(sentence), _read(older)
-    of, by = other.matters, one.matters
-    if not of or not of.keys() <= by.keys() or other.has_condition or other.has_object:
-        return False
-    is_contrary = one.is_negative != other.is_negative
-    return is_contrary or all(by[name] != value for name, value in of.items())
-
-
-def _is_plain_request(sentence: str) -> bool:
-    return bool(wording.REQUEST.match(_plain(sentence))) and _is_plain(sentence)
 
 
 def _parts(sentence: str) -> list[str]:
@@ -106,7 +85,7 @@ def _is_for_one_text(sentence: str, said: Sequence[str]) -> bool:
 
 def may_end_instructions(text: str) -> bool:
     """Return whether a text should be compared with the instructions that are held."""
-    return any(may_end(one) or _is_plain_request(one) for one in _readable(text))
+    return any(map(may_end, _readable(text)))
 
 
 def _readable(text: str) -> list[str]:
@@ -142,33 +121,6 @@ def _plain(sentence: str) -> str:
     return wording.LEAD.sub("", wording.POLITENESS.sub("", sentence).strip(" ,，"))
 
 
-def _eases(sentence: str) -> bool:
-    """Return whether a sentence ends or eases an instruction."""
-    cue = wording.EASED_CHINESE if wording.HAN.search(sentence) else wording.EASED
-    if cue.search(sentence) and _is_plain(sentence):
-        return True
-    return any(form.search(sentence) for form in wording.EASING)
-
-
-def _is_plain(sentence: str) -> bool:
-    """Return whether a sentence names a matter and has no word of anything else."""
-    matters = _matters(sentence)
-    if not matters:
-        return False
-    rest = sentence.lower()
-    for name in matters:
-        rest = (wording.ON_OFF.get(name) or wording.VALUED[name]).sub(" ", rest)
-    if wording.HAN.search(sentence):
-        plain = wording.PLAIN_CHINESE.sub("", re.sub(wording.LEAD_CHINESE, "", rest))
-        return not re.search(r"[^\W_]", plain)
-    if not wording.START.match(sentence) or wording.TRANSLATION.match(sentence):
-        return False
-    words = re.findall(
-        r"[^\W_]+(?:['’]\w+)?", wording.FIRST_PERSON.sub(" ", rest).replace("’", "'")
-    )
-    return not wording.OF_ONESELF.search(sentence) and wording.PLAIN_WORDS.issuperset(words)
-
-
 def without_replaced(records: Sequence[Record]) -> list[Record]:
     """Leave out standing instructions that a newer one replaces, and what only ends others.
 
@@ -186,8 +138,7 @@ def without_replaced(records: Sequence[Record]) -> list[Record]:
     for record in records:
         one = _read(record.text)
         is_replaced = not said.isdisjoint(one.meanings) or any(
-            _ends(by, one) or ends(by.text, one.text) or _asks_otherwise(by.text, one.text)
-            for by in newer
+            _is_contrary(by, one) or ends(by.text, one.text) for by in newer
         )
         if one.is_shown and not is_replaced:
             kept.append(record)
@@ -204,8 +155,6 @@ class _Instruction:
         text: of it.
         meanings: that an older one with the same is replaced by.
         matters: see `_matters`.
-        words: beside those that say only whether it holds.
-        eases: it ends or eases another.
         is_shown: it says what to do, and not only that another one is over.
         is_negative: it forbids, or says that something is not needed.
         has_condition: it holds in some case.
@@ -215,8 +164,6 @@ class _Instruction:
     text: str
     meanings: tuple[str, ...]
     matters: Mapping[str, str]
-    words: frozenset[str]
-    eases: bool
     is_shown: bool
     is_negative: bool
     has_condition: bool
@@ -225,18 +172,15 @@ class _Instruction:
 
 @lru_cache(maxsize=_CACHED)
 def _read(text: str) -> _Instruction:
-    eases = _eases(text)
     gives = any(
         not _is_negative(clause)
-        and (wording.GIVEN.search(clause) or not {"language", "units"}.isdisjoint(_matters(clause)))
+        and not {"language", "units", "currency", "programming"}.isdisjoint(_matters(clause))
         for clause in _clauses(text)
     )
     return _Instruction(
         text=text,
         meanings=tuple(_meanings(text)),
         matters=_matters(text),
-        words=_words(text),
-        eases=eases,
         is_shown=gives or _is_standing(text),
         is_negative=_is_negative(text),
         has_condition=bool(wording.CONDITION.search(text)),
@@ -244,24 +188,15 @@ def _read(text: str) -> _Instruction:
     )
 
 
-def _ends(newer: _Instruction, older: _Instruction) -> bool:
-    """Return whether an instruction ends an older one on the same matter, in other words."""
-    if newer.has_condition != older.has_condition:
-        return False
-    of, by = older.matters, newer.matters
-    if newer.has_condition or not by:
-        alike = len(newer.words & older.words)
-        least = 0.75 * min(len(newer.words), len(older.words))
-        return newer.eases and alike >= max(2, least)
-    if not of or not of.keys() <= by.keys() or older.has_object > newer.has_object:
+def _is_contrary(newer: _Instruction, older: _Instruction) -> bool:
+    """Return whether an instruction forbids what an older one asked for, or the other way round."""
+    if newer.has_condition or older.has_condition or older.has_object > newer.has_object:
         return False
     is_contrary = newer.is_negative != older.is_negative
-    if not newer.eases:
-        return is_contrary and of.keys() <= wording.ON_OFF.keys()
-    is_other = not newer.is_negative and not older.is_negative
-    return all(is_contrary if by[matter] == value else is_other for matter, value in of.items())
+    return is_contrary and bool(older.matters) and older.matters.items() <= newer.matters.items()
 
 
+@lru_cache(maxsize=_CACHED)
 def _matters(text: str) -> Mapping[str, str]:
     """Read what an instruction is about, with the value that it gives to it or takes from it."""
     found = {name: "" for name, form in wording.ON_OFF.items() if form.search(text)}
@@ -270,8 +205,6 @@ def _matters(text: str) -> Mapping[str, str]:
             small = value[0].lower()
             known = (one for one, forms in wording.MEANS.items() if forms.match(small))
             found[name] = next(known, small)
-    if "length" in found and not wording.OF_ANSWERS.search(text):
-        del found["length"]
     return found
 
 
@@ -313,30 +246,46 @@ def _words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=_CACHED)
 def may_end(sentence: str) -> bool:
     """Return whether a sentence says that something is over, allowed or otherwise now."""
-    return any(map(_clause_cues, wording.CLAUSES.split(sentence)))
+    return not wording.TASK.search(sentence) and any(
+        map(_clause_cues, wording.CLAUSES.split(sentence))
+    )
 
 
 @lru_cache(maxsize=_CACHED_PAIRS)
 def ends(newer: str, older: str) -> bool:
     """Return whether a sentence ends or eases an older instruction that it names."""
-    if not may_end(newer) or wording.TASK.search(newer):
+    is_of_text = wording.KIND_OF_TEXT.search(older) and not wording.KIND_OF_TEXT.search(newer)
+    if is_of_text or not may_end(newer):
         return False
-    if wording.KIND_OF_TEXT.search(older) and not wording.KIND_OF_TEXT.search(newer):
-        return False
-    main = wording.CASE_CLAUSE.sub("", older)
-    ending = {"allowed"} if wording.FORBIDS.search(older) else {"over"}
-    if wording.ONLY.search(older):
-        ending = {"allowed", "over"}
+    if (name := wording.NAME.search(older)) and (other := wording.OTHER_NAME.match(newer)):
+        return bool(other[1]) or name[1][:3].lower() == other[2][:3].lower()
+    asked, forbidden = _sides(older)
+    has_case = wording.CASE_CLAUSE.search(older) or wording.CONDITION.search(newer)
     for clause in wording.CLAUSES.split(newer):
         cues = _clause_cues(clause)
         if not cues or _has_more(clause, older, cues):
             continue
-        if main == older and _gives_another_value(clause, older, cues):
-            return True
         named = newer if wording.IT.search(clause) else clause
-        if ending & cues and _is_named(older, main, named):
+        if (
+            (not has_case and _gives_another_value(clause, asked, cues))
+            or ("over" in cues and _is_named(older, asked, named))
+            or ({"allowed", "asked"} & cues and _is_named(older, forbidden, named))
+        ):
             return True
     return False
+
+
+@lru_cache(maxsize=_CACHED)
+def _sides(instruction: str) -> tuple[str, str]:
+    """Divide an instruction into what it asks for and what it forbids, without its case."""
+    main = wording.CASE_CLAUSE.sub("", instruction).strip(" ,，")
+    if wording.ONLY.search(instruction):
+        return main, main
+    clauses = wording.CLAUSES.split(wording.REASON.sub("", main))
+    forbids = [bool(wording.FORBIDS.search(wording.LIFTED.sub("", one))) for one in clauses]
+    asked = [one for one, is_no in zip(clauses, forbids, strict=True) if not is_no]
+    forbidden = clauses[forbids.index(True) :] if any(forbids) else []
+    return ",".join(asked), ",".join(forbidden)  # "never use a table, a list" forbids both
 
 
 def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
@@ -345,54 +294,47 @@ def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
         return True
     rest = clause
     on_off = (form for form in wording.ON_OFF.values() if form.search(older))
-    for form in (*wording.MATTERS.values(), *wording.LEVELS, wording.LONG, *on_off):
+    for form in (*wording.VALUED.values(), *on_off):
         rest = form.sub(" ", rest)
     if wording.HAN.search(clause):
         known = set("".join(wording.HAN.findall(older)))
-        plain = wording.MORE_CHINESE.sub("", rest)
+        plain = wording.PLAIN_CHINESE.sub("", rest)
         return sum(one not in known for one in plain if one.isalnum()) > 0
     said = vocabulary(older)
     words = re.findall(r"[^\W_]+(?:'\w+)?", rest.lower().replace("’", "'"))
-    more = {one for one in words if one not in wording.MORE_PLAIN}
+    more = {one for one in words if one not in wording.PLAIN_WORDS}
     more = {one for one in more if not vocabulary(one) <= said}
     return len(more) > bool(wording.YOU.search(clause))
 
 
-def _is_named(older: str, main: str, newer: str) -> bool:
-    """Return whether a sentence has words of what an older instruction is about."""
+def _is_named(older: str, part: str, newer: str) -> bool:
+    """Return whether a sentence has words of what a part of an older instruction is about."""
+    if not part:
+        return False
     said = _about(newer) | _about(wording.EXPLAIN.sub("explanation", newer))
     if any(
         word in normalize(newer) for word in map(normalize, wording.QUOTED_WORDS.findall(older))
     ):
         return True
-    if main != older and len(_about(older) & said) >= _OF_CASE:
+    if wording.CASE_CLAUSE.search(older) and len(_about(older) & said) >= _OF_CASE:
         return True
-    if any(form.search(main) and form.search(newer) for form in wording.ON_OFF.values()):
+    if _matters(part).items() & _matters(newer).items():
         return True
-    about = _about(wording.REASON.sub("", main))
+    about = _about(part)
     return len(about & said) >= max(1, _LEAST_SHARED * len(about))
 
 
-def _gives_another_value(newer: str, older: str, cues: frozenset[str]) -> bool:
-    """Return whether a sentence gives another value to the matter of an older instruction."""
-    simple, short = wording.LEVELS
-    if "over" in cues and simple.search(older) and simple.search(newer):
-        return True
-    if "allowed" in cues and short.search(older) and wording.LONG.search(newer):
-        return True
-    if "other" not in cues:
+def _gives_another_value(newer: str, given: str, cues: frozenset[str]) -> bool:
+    """Return whether a clause gives another value to a matter of an older instruction."""
+    of, by = _matters(given), _matters(newer)
+    if cues == {"over"} or "without" in newer:
         return False
-    given = ",".join(one for one in _clauses(older) if not wording.FORBIDS.search(one))
-    for form in wording.MATTERS.values():
-        of = {value.lower() for value in form.findall(given)}
-        if of and {value.lower() for value in form.findall(newer)} - of:
-            return True
-    return False
+    return any(name in of and of[name] != value for name, value in by.items())
 
 
 @lru_cache(maxsize=_CACHED)
 def _clause_cues(clause: str) -> frozenset[str]:
-    """Read what a clause says of whatever it names: "over", "allowed" or "other"."""
+    """Read what a clause says of what it names: "over", "allowed", "asked" or "other"."""
     if not clause or wording.OF_OTHERS.search(clause):
         return frozenset()
     place = 1 if wording.HAN.search(clause) else 0
