@@ -67,6 +67,10 @@ def preferences(memory):
         "answer in Dutch from now on, ok?",
         "回答不超过三句，谢谢",
         "麻烦以后每次回答最多五行，我在手机上看",
+        "please keep it under 4 lines each time, tiny screen",
+        "from now on two sentences at most, thanks",
+        "i'd prefer answers without emojis, they look odd in my terminal",
+        "every answer should start with yes or no, please",
     ],
 )
 def test_what_holds_from_now_on_is_an_instruction(text):
@@ -113,6 +117,8 @@ def test_what_holds_from_now_on_is_an_instruction(text):
         "summarise this in max 5 lines",
         "from now on max speed here is 30, thanks",
         "at most five guests will come",
+        "pls write to me when you land",
+        "don't add sugar to mine pls",
         "用三句话总结这篇文章，谢谢",
     ],
 )
@@ -426,7 +432,10 @@ def test_an_instruction_gives_way_to_what_ends_it_in_other_words(memory, old, ne
         ("Address me as Prof. Adler from now on.", "just Ruth is fine"),
         ("Always put the answer first, no preamble.", "no need to put the answer first any more"),
         ("From now on max 5 lines per answer.", "the 5 line limit is over"),
+        ("Never use more than two sentences.", "please elaborate more"),
+        ("Use kilograms for me.", "go back to pounds please"),
         ("以后都用英式拼写，不要美式拼写。", "不用英式拼写了，客户是美国人"),
+        ("以后说话别太客气。", "还是客气一点吧"),
         ("以后都用公制单位。", "还是用磅和英寸吧"),
     ],
 )
@@ -444,6 +453,8 @@ def test_an_instruction_ends_whatever_else_it_forbids(memory, old, new):
         ("From now on max 5 lines per answer.", "You can use emojis again."),
         ("Never suggest pork recipes.", "the pork was fine, the wine was not"),
         ("From now on call me Walt.", "Walter is fine, his leg healed"),
+        ("Never describe things by colour.", "the colour of the wall is fine"),
+        ("Never cite Wikipedia.", "Wikipedia is down again"),
         ("Always use metric units.", "let's go back to the lake in August"),
         ("以后都用英式拼写，不要美式拼写。", "不用表格了"),
     ],

@@ -18,14 +18,15 @@ ANSWERS = "answers|replies|responses|explanations|messages"
 LANGUAGE = (
     r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
     r"|korean|russian|ukrainian|arabic|hebrew|turkish|polish|czech|greek|hindi|swedish|norwegian"
-    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian|welsh|irish|catalan|persian|urdu"
+    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian|welsh|irish|catalan|persian"
+    r"|urdu"
 )
 CURRENCY = (
     r"(?:swiss )?francs?|euros?|(?:us )?dollars?|yen|(?:british )?pounds|yuan|rupees?|kron(?:er|or)"
     r"|pesos?|zlotys?|人民币|日元|欧元|美元|英镑|港币|韩元|瑞郎"
 )
 _UNITS = (
-    r"metric|imperial|celsius|fahrenheit|kelvin|kilomet(?:er|re)s?|miles?|grams?|kilos?|ounces?"
+    r"metric|imperial|celsius|fahrenheit|kelvin|kilomet(?:er|re)s?|miles?|grams?|kilo(?:gram)?s?|ounces?"
     r"|公制|英制|摄氏度?|华氏度?|公里|英里"
 )
 PROGRAMMING = r"python|typescript|javascript|java|rust|golang|kotlin|swift|c\+\+|ruby|php"
@@ -68,26 +69,25 @@ _TONE = (
 )
 # What an assistant is told to do; "use" and "call" are done to it as well as by it.
 _VERB = (
-    rf"(?:be (?:{_TONE}|thorough|detailed|careful)"
+    rf"(?:be (?:more |less |a bit )*(?:{_TONE}|thorough|detailed|careful)"
     r"|(?:don['’]t|do not|try not to) \w+|add|address|answer|apologi[sz]e|append|ask|assume|attach"
-    r"|fix|number|praise"
-    r"|avoid|begin|book|bring up|call|check|cite|close|comment|confirm|convert|correct|double-check"
-    r"|end|explain|finish|format|give|greet|include|keep|leave|leave out|lecture|let me know|list"
-    r"|make|mention|name|note|offer|open|open with|order|point out|present|propose|provide|put"
-    r"|quote|rate|recommend|refer|remind|repeat|reply|respond|review|round|say|schedule|send|share"
-    r"|shorten|show|sign|sign off|skip|sort|speak|spell|start|state|stick|store|suggest"
+    r"|avoid|begin|book|bring up|break down|call|check|cite|close|comment|confirm|convert|correct"
+    r"|describe|double-check|end|explain|finish|fix|format|give|greet|include|keep|leave|lecture"
+    r"|let me know|list|make|mention|name|note|number|offer|open|order|point out|praise|present"
+    r"|propose|provide|put|quote|rate|recommend|refer|remind|repeat|reply|respond|review|round|say"
+    r"|schedule|send|share|shorten|show|sign|skip|sort|speak|spell|start|state|stick|store|suggest"
     r"|summari[sz]e|switch|talk|tell|translate|treat|turn|use|wait|warn|write)\b"
 )
 _NOT_NOW = (
     r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow"
     r"|this (?:one|once)|(?:this|that|it|them|these|those)[.!]*$))"
 )
-_NEVER = r"(?:always|never|only ever|(?<=don['’]t )ever|(?<=do not )ever)"
+_NEVER = r"(?:always|never(?: ever)?|only ever|(?<=don['’]t )ever|(?<=do not )ever)"
 FROM_NOW = (
     r"(?:from (?:now|here) on|going forward|(?:in|for) (?:the )?future|henceforth|by default"
     r"|as a rule)"
 )
-_NEED_NOT = (
+NEED_NOT = (
     r"(?:you (?:(?:don['’]t|do not|no longer) (?:need|have) to|needn['’]t)"
     r"|(?:there is |there['’]s )?no need to)"
 )
@@ -107,10 +107,13 @@ _QUANTITY = (
     r"(?:prices|dates|times|weights|distances|temperatures?|numbers|amounts|measurements|quantities"
     r"|units|costs|(?:code|coding) (?:examples?|samples?|snippets)|examples|code|names|lists)"
 )
+_COUNT = (
+    r"\w+[ -](?:lines?|words?|sentences?|paragraphs?|bullets?|bullet points?|options?|points?"
+    r"|items?|steps?|characters?|questions?|examples?|ideas?|choices?)\b"
+)
 _LIMIT = (
-    r"(?:max(?:imum)?\.?(?: of)?|at most|(?:no |not )?more than|(?:fewer|less) than|under|below"
-    r"|within|up to) \w+[ -](?:lines?|words?|sentences?|paragraphs?|bullets?|bullet points?"
-    r"|options?|points?|items?|steps?|characters?|questions?|examples?|ideas?|choices?)\b"
+    r"(?:(?:max(?:imum)?\.?(?: of)?|at most|(?:no |not )?more than|(?:fewer|less) than|under|below"
+    rf"|over|within|up to) {_COUNT}|{_COUNT} (?:at most|max(?:imum)?|tops|or (?:less|fewer))\b)"
 )
 _ALWAYS = (
     r"(?:always|ever|every time|each time|at all times|from now on|in general)\b"
@@ -123,12 +126,15 @@ ALWAYS_ALONE = re.compile(
     re.IGNORECASE,
 )
 # In which cases of the user's or the assistant's something holds.
+_YOU_ANSWER = (
+    r"you (?:write|cite|quote|recommend|suggest|give|show|send|answer|reply|explain|list|name"
+    r"|mention|use|translate|summari[sz]e)\b(?! (?:the|this|that|my|our|it|to|him|her|them)\b)"
+)
 _CASES = (
     r"(?:(?:whenever|every time|each time) i [^,.!?]{2,80}|(?:when|any time|if) i (?:ask|say|write"
     r"|send|mention|type|tell|give|request|paste|share|use|want)\b[^,.!?]{0,80}"
-    r"|(?:when|whenever|every time|each time) you (?:write|cite|quote|recommend|suggest|give|show"
-    r"|send|answer|reply|explain|list|name|mention|use|translate|summari[sz]e)\b(?! (?:the|this"
-    r"|that|my|our|it|to|him|her|them)\b)[^,.!?]{0,80}|(?:if|when) you(?:['’]re| are)? (?:not sure"
+    rf"|(?:when|whenever|every time|each time) {_YOU_ANSWER}[^,.!?]{{0,80}}"
+    r"|(?:if|when) you(?:['’]re| are)? (?:not sure"
     r"|unsure|not certain|do not know|don['’]t know)\b[^,.!?]{0,40}),"
 )
 _LASTING = (
@@ -163,7 +169,9 @@ _RULES = tuple(
         rf"(?:{_DONE}|be\b|for\b(?!.* (?:i|he|she|we|they|is|are)\b)).*"
         rf"(?:[,.] (?:and )?{_ALWAYS}|\b(?:{FROM_NOW}|in general|generally|at all times"
         rf"|(?:every|each) time)\W*$)",
-        rf"{_HELPS}*(?:{_DONE}).*\b{_EACH}",
+        rf"{_HELPS}*(?:{_DONE}).*\b{_EACH}|{_EACH} (?:should|must)\b|no (?:answer|reply) {_LIMIT}",
+        rf"i(?:['’]d| would) (?:prefer|like|rather have) (?:\w+ )?(?:{ANSWERS})\b(?! (?:from"
+        rf"|to)\b)",
         r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
         r"prefer (?!not\b|it\b(?! when| if))\w+",
         r"i(?:['’]d| would)(?: much| really)? (?:(?:prefer|like|love|appreciate)(?: it)?"
@@ -175,11 +183,11 @@ _RULES = tuple(
         r"(?:don['’]t|do not) (?:ever )?(?:call me|use|add|include|suggest|recommend"
         r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
         r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
-        r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
+        r"(?! (?:this|that|it|the|them|these|those|[\w ]+ mine|a cab|an ambulance|back|later)\b)",
         r"(?:you (?:can|may|should) )?stop (?:using|calling|adding|sending|suggesting|asking"
         r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing|(?:answering"
         r"|replying|responding|writing|speaking)(?: to me| me)? in (?!(?:a|the|my|this|that)\b))\b",
-        rf"{_NEED_NOT} (?!(?:answer|use|write) the\b)"
+        rf"{NEED_NOT} (?!(?:answer|use|write) the\b)"
         r"(?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite|suggest"
         r"|recommend|remind me|ask me|apologi[sz]e|repeat|explain|(?:give|address) me"
         r"|call me (?-i:[A-Z])\w*)\b(?!.* (?:him|her|them|it|this|that|my)\b)"
@@ -286,7 +294,7 @@ _MANNERS = tuple(
         r"use (?:\w+ )?(?:(?:british|american|simple|plain|easy|short|formal|informal) )"
         r"(?:spelling|words|language|sentences|english)\b",
         # a part of every answer
-        rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen you\b",
+        rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen {_YOU_ANSWER}",
         rf"{_VERB} [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
         rf"no (?:\w+ )?{_PARTS}(?:\W*$| in (?:your )?(?:{ANSWERS})| for me)",
@@ -309,9 +317,8 @@ POLITE = re.compile(
     r"(?:answer|reply|respond|write|speak|talk)(?: to)?(?: me)? in (?!(?:a|the|my|this|that|these"
     r"|those)\b)|(?<=always )(?:give|show|tell|send|remind|ask|warn|address) me\b"
     r"|call me (?-i:[A-Z]))"
-    rf"|(?:answer|reply|respond|write|speak|talk|keep (?:your |the )?(?:{ANSWERS})"
-    rf"|be (?:(?:a|bit|more|less) )*{_TONE}|(?:give|show|tell|send"
-    rf"|call) me)\b.*\b{FROM_NOW}\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
+    rf"|{_VERB}(?! (?:the|an?|my|our|his|her|this|that|it|me a)\b(?! (?:{ANSWERS})\b))"
+    rf".*\b{FROM_NOW}\W*$)|^\W*(?:(?:以后|今后|请|请问|你)[，,]?)*(?:能不能|可不可以"
     r"|可以|能否|可否|能)(?:以后|今后|一直|总是|每次|始终|请|你|都)+(?!再).*(?:回答|回复|答复|给我"
     r"|叫我|称呼我|提醒我)",
     re.IGNORECASE,
@@ -431,7 +438,8 @@ _SHORT = (
 )
 _LONG = (
     r"(?<!any )(?<!no )longer|long|elaborat\w+|in (?:more )?detail|detailed|thorough"
-    r"|as much as you (?:like|want)|(?<!no )(?<!not )(?<!never )more than|详细|展开|长[一些点]"
+    r"|as much as you (?:like|want)|(?<!no )(?<!not )(?<!never )(?<!never use )more than|详细|展开"
+    r"|长[一些点]"
     r"|多[^，。]{0,2}[几点些]"
 )
 VALUED = {
@@ -485,7 +493,7 @@ OBJECT = re.compile(
 )
 # What says only that an instruction holds, or holds no more: two that differ in it are contrary.
 FORCE = re.compile(
-    rf"{_LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{_NEED_NOT}|please|ever|only|just"
+    rf"{_LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{NEED_NOT}|please|ever|only|just"
     r"|stop|not|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
     rf"|(?:[,;]? *\b(?:{FROM_NOW}|please|only|any ?more|any longer|again|instead"
     r"|all the time))*\W*$",
@@ -501,7 +509,7 @@ POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$")
 NEGATIVE = re.compile(
     rf"\b(?:not|never|stop|no|\w+n['’]t|cannot|(?<!is )(?<!are )enough|drop|skip|lose"
     r"|leave out|ditch|cut|scrap|get rid of|less|instead of|too much|too many|without)\b"
-    rf"|^{_NEED_NOT}|[不别]|无需|禁止|没必要|去掉|取消",
+    rf"|^{NEED_NOT}|[不别]|无需|禁止|没必要|去掉|取消",
     re.IGNORECASE,
 )
 LIFTED = re.compile(
@@ -604,8 +612,9 @@ CUES = (
 _JOINED = r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"  # to what stands before
 # Whose doing a clause tells of, if not the user's or the assistant's.
 OF_OTHERS = re.compile(
-    rf"{_JOINED}(?:(?:he|she|they|we(?! can\b)|his|her|their)\b"
-    r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)? (?:can|may"
+    rf"{_JOINED}(?:(?:he|she|they|we(?! can\b| don['’]t need)|his|her|their)\b"
+    r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)? (?:can(?! go)"
+    r"|may"
     r"|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b|(?:the|these"
     r"|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )|\b(?:i|he|she|they) (?:can"
     r"|could) (?!read)|\b(?:was|were) (?:\w+ )?(?:fine|ok|okay|good|great|nice)\b"
@@ -654,7 +663,7 @@ PLAIN_WORDS = frozenset(
         "answering answers any any's anymore anything anyway applies are aren't around as ask "
         "asked at back basics be become been before being best better bit bother bring broken but "
         "by can can't cancel care changed clearer come confuse confuses confusing continue could "
-        "cut definitely didn't different ditch do doesn't don't done down drop dumb easier either "
+        "cut definitely didn't different ditch do doesn't don't done drop dumb easier either "
         "end enough ever every everything explain explanations feel feels few fine first for "
         "forget format free from generally get gets getting give go goes going gone good got "
         "great happy hard has have hear heart help helps here hm honestly hurt i i'd i'm i've "

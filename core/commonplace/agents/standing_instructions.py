@@ -112,7 +112,10 @@ def _readable(text: str) -> list[str]:
 def _is_standing(sentence: str) -> bool:
     forms = wording.FORMS_CHINESE if wording.HAN.search(sentence) else wording.FORMS
     plain = _plain(sentence)
-    return any(form.search(one) for form in forms for one in (plain, wording.REASON.sub("", plain)))
+    read = {plain, wording.REASON.sub("", plain)}
+    if not re.match(wording.NEED_NOT, plain, re.IGNORECASE):  # "..., Alice is fine"
+        read.add(re.split(" ?[,，]", plain)[0])  # what follows may be a reason of any form
+    return any(form.search(one) for form in forms for one in read)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -269,10 +272,15 @@ def ends(newer: str, older: str) -> bool:
         if (
             (not has_case and _gives_another_value(clause, asked, cues))
             or ("over" in cues and _is_named(older, asked, named))
-            or ({"allowed", "asked"} & cues and _is_named(older, forbidden, named))
+            or (_allows(clause, cues) and _is_named(older, forbidden, named))
         ):
             return True
     return False
+
+
+def _allows(clause: str, cues: frozenset[str]) -> bool:
+    is_wanted = "over" not in cues and not wording.FORBIDS.search(clause)
+    return not cues.isdisjoint({"allowed", "asked"}) or ("other" in cues and is_wanted)
 
 
 @lru_cache(maxsize=_CACHED)
