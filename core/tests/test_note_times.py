@@ -239,6 +239,14 @@ def test_what_may_hold_now_stands_first_and_what_likely_does_not_is_marked(odds,
     assert lines == chosen("Where do I live?", old, new)
 
 
+def test_of_two_that_may_hold_the_one_that_fits_the_question_stands_first() -> None:
+    old, lyon, party = turn(PARIS, 9, score=0.8), turn(LYON, 2, score=0.6), turn("A party.", 1)
+    party = replace(party, score=0.01)
+    old = replace(old, replaced_by={lyon.record.id: 0.2, party.record.id: 0.25})
+
+    assert ["I moved to Lyon.", PARIS] == chosen("Where do I live?", old, lyon, party)
+
+
 def test_what_may_not_hold_is_left_out_for_nothing_doubtful() -> None:
     old, new = replaced(turn(PARIS, 9, score=0.9), turn(LYON, 2, score=0.3), odds=0.3)
 

@@ -387,10 +387,10 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     by_id = {one.record.id: one for one in (*every, *matches)}
     found = list(matches)
     for older in matches:
-        newest = max(older.replaced_by, key=older.replaced_by.__getitem__, default="")
-        ids = [one.record.id for one in found]
-        if not (older.replacement or _is_newer_first(older, by_id.get(newest))):
+        newest = older.replacement or _likely_newer(older, by_id)
+        if newest is None:
             continue
+        ids = [one.record.id for one in found]
         at = ids.index(older.record.id)
         if older.replacement:
             found[at] = _as_earlier(older)
@@ -403,12 +403,15 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     return found
 
 
-def _is_newer_first(older: Match, newer: Match | None) -> bool:
-    """Return whether a newer line may hold instead of one, and fits the question nearly as well."""
-    if newer is None:
-        return False
-    fits = math.pow(_odds(newer.score) / _odds(older.score), _OF_SCORES)
-    return _odds(older.replaced_by[newer.record.id]) * fits >= _NEWER_FIRST
+def _likely_newer(older: Match, by_id: Mapping[str, Match]) -> str | None:
+    """Return the line that may hold instead of one and fits the question nearly as well, if any."""
+    chances = {
+        one: _odds(likelihood) * math.pow(_odds(by_id[one].score) / _odds(older.score), _OF_SCORES)
+        for one, likelihood in older.replaced_by.items()
+        if one in by_id
+    }
+    newest = max(chances, key=chances.__getitem__, default="")
+    return newest if chances.get(newest, 0.0) >= _NEWER_FIRST else None
 
 
 def _odds(likelihood: float) -> float:
