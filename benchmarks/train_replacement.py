@@ -44,6 +44,8 @@ PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")
 FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
+PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as people and extractors tell most
+_PLAIN_COUNTS = 2.0  # as much as other pairs
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
     " hank Hiroshi Ingrid ivan Jack Jasmine Kofi Lars lea Léa Linh Luca Mariana Mateo Mei mia Mina"
@@ -204,6 +206,7 @@ def trained(
     share: Mapping[int, float] = SHARE,
     ridges: tuple[float, float] = _VECTOR_RIDGES,
     rank: int | None = RANK,
+    counts: Sequence[float] = (),
 ) -> Weights:
     """Fit the weights, with an L2 penalty.
 
@@ -211,6 +214,7 @@ def trained(
         share: what all pairs of a label weigh.
         ridges: the penalties of a part of a vector, and of a product of two parts.
         rank: of the bilinear form; None for a diagonal one.
+        counts: how much a pair of each set weighs; empty for all alike.
     """
     every = Judged(
         *(np.concatenate([getattr(one, field.name) for one in sets]) for field in fields(Judged))
@@ -218,6 +222,7 @@ def trained(
     center, width = every.rows.mean(axis=0), every.rows.std(axis=0) + 1e-6
     table = ((every.rows - center) / width).astype(np.float32)
     each = np.array([share[int(one)] / (every.label == one).sum() for one in every.label])
+    each *= np.repeat(counts or [1.0] * len(sets), [len(one.label) for one in sets])
     each /= each.sum()
     is_one = every.label == 1
     size = every.older.shape[1] if with_vectors else 0
@@ -269,6 +274,11 @@ def trained(
     return Weights(features, vectors.astype(np.float16).astype(np.float32))
 
 
+def _trained(sets: Mapping[str, Judged], with_vectors: bool) -> Weights:
+    counts = [_PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0 for name in sets]
+    return trained([*sets.values()], with_vectors, counts=counts)
+
+
 def figures(judged: Judged, weights: Weights) -> list[float]:
     """Compute found, wrong and far."""
     is_likely = weights.logits(judged) >= 0
@@ -305,15 +315,15 @@ def main(
     table = Table("set", *heads, "without: found", *heads[1:])
     for part in range(_PARTS):
         left_out = [*sets][part::_PARTS]
-        others = [other for name, other in known.items() if name not in left_out]
-        each = [trained(others, with_vectors) for with_vectors in (True, False)]
+        others = {name: one for name, one in known.items() if name not in left_out}
+        each = [_trained(others, with_vectors) for with_vectors in (True, False)]
         for name in left_out:
             cells = [cell for weights in each for cell in figures(sets[name], weights)]
             table.add_row(name, *(f"{cell:.3f}" for cell in cells))
     Console().print(table)
     if write:
         names = {"with_vectors": True, "without_vectors": False}
-        every = {name: trained([*known.values()], one) for name, one in names.items()}
+        every = {name: _trained(known, one) for name, one in names.items()}
         write_weights(FILE, every)
 
 

@@ -29,7 +29,6 @@ from .statement_words import (
     asks_before,
     asks_first,
     asks_now,
-    change_words,
     subject_fits,
 )
 from .times import asked_times, time_fit, without_time_words
@@ -476,14 +475,6 @@ class CandidateArrays:
         return asks_first(self._question)
 
     @cached_property
-    def change(self) -> Floats:
-        """What each says that tells of a change, where the question is for what holds or held."""
-        if not self.direction:
-            return self.zeros
-        says = np.array([change_words(text) for text in self.excerpts])
-        return self.direction * says * np.minimum(np.maximum(self.own, 0.0), 1.0)
-
-    @cached_property
     def _compared(self) -> Numbers:
         """The rows that may replace one of the best; without known vectors these alone."""
         return np.arange(len(self.records)) if self._scale.of_default else np.sort(self._best_rows)
@@ -736,7 +727,6 @@ FEATURES: Mapping[str, Feature] = {
     "on_date": lambda c: (c.dated == 1.0) * 1.0,
     "type": lambda c: c.type_fit,
     # What holds now, or was before.
-    "change": lambda c: c.change,
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer if c.direction else c.zeros,
     "replaced": lambda c: c.replaced**_SURE if c.direction >= 0 else c.zeros,
