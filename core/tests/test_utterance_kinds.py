@@ -60,6 +60,26 @@ def test_a_dot_within_a_word_ends_no_sentence(text: str, told: int) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        ("When do I see Dr. Osei?", 0),
+        ("Does Sgt. Malone live at No. 14?", 0),
+        ("When does J. R. R. Smith come?", 0),
+        ("is the meeting at 5 p.m. or 6 p.m. tomorrow?", 0),
+        ("什么时候见Dr. Chen？", 0),
+        ("My cardiologist is Dr. Osei.", 1),
+        ("My dentist is Dr. Bowen. When do I see him?", 1),
+        ("I live on Elm St. What's the nearest pharmacy?", 1),
+        ("My daughter is 7. What should I get her?", 1),
+        ("1. I take lisinopril. 2. The dog takes none.", 2),
+        ("你好吗?我叫小明!我住在杭州。", 2),
+    ],
+)
+def test_an_abbreviation_ends_no_sentence(text: str, told: int) -> None:
+    assert len(statements(text)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
         ("I'm vegan, what can I order?", "I'm vegan"),
         ("We're moving, any tips?", "We're moving"),
         ("Our car broke, who could mend it?", "Our car broke"),

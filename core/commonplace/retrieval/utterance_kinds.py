@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from .lexical import CJK, kept_if_short
+from .lexical import CJK, kept_if_short, vocabulary
 
 _SHORT = 200  # characters of small talk at most
 _CLAUSE_WORDS, _CLAUSE_SIGNS = 4, 6  # of a clause that states something beside a question
@@ -17,15 +17,13 @@ _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
 _READ = re.compile(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
 # A dot within a word ends none: "nginx.service", "./run".
-_SENTENCES = re.compile(r"(?:[^.!?。！？\n…]+|\.(?=[\w/]))+[.!?。！？…]*")
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|(?=\n)|$")
-# Behind them a dot is no end: ever, or where a small letter follows.
+_END = re.compile(rf"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|[!?…]+(?=[{CJK}])|(?=\n)|$")
+# Behind these a dot is no end before a word that tells something, or before a small letter.
 _ABBREVIATED = re.compile(
-    r"(?:^|\W)(?:dr|mr|mrs|ms|st|prof|no|nr|sr|sra|vs|e\.g|i\.e|z\.b|\d)$", re.IGNORECASE
+    rf"(?<![^\W{CJK}])(?:(?i:[b-df-hj-np-tv-xz]{{2,4}}|prof|no|sra|e\.g|i\.e|z\.b)"
+    r"|(?:[A-Z]\.)*[A-Z]|\d)$"
 )
-_MAY_END = re.compile(
-    r"(?:^|\W)(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE
-)
+_MAY_END = re.compile(r"\b(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE)
 _CLAUSES = re.compile(r"[,，;；:：]")
 # A short one that states something of its speaker: "I'm vegan, what can I order?"
 _OF_SPEAKER = re.compile(
@@ -280,13 +278,14 @@ def _follows_up(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Split a text into sentences with their marks, in order; those without a word are left out."""
-    return [one.strip() for one in _SENTENCES.findall(text) if normalize(one)]
+    return [text[start:end] for start, end, _ in sentence_spans(text) if normalize(text[start:end])]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int, int]]:
     """Find the start and the end of each sentence, and where the space behind it ends.
 
-    A dot behind "Dr", "i.e" or a number ends none, nor one behind "Inc" before a small letter.
+    A dot behind "Dr", "J" or a number ends none unless a stop word follows, which is no name; nor
+    does one behind "Inc" before a small letter.
     """
     found = []
     start = 0
@@ -303,11 +302,12 @@ def sentence_spans(text: str) -> list[tuple[int, int, int]]:
 
 
 def _ends_there(text: str, start: int, end: int) -> bool:
-    following = text[end:].lstrip()[:1]
-    forms = (_ABBREVIATED, _MAY_END) if following.islower() else (_ABBREVIATED,)
-    return not following or not any(
-        form.search(text, max(start, end - 8), end - 1) for form in forms
-    )
+    following, said = text[end : end + _SHORT].lstrip(), (text, max(start, end - 8), end - 1)
+    found = _ABBREVIATED.search(*said)
+    if found is None:
+        return not (following[:1].islower() and _MAY_END.search(*said))
+    word = normalize(following).partition(" ")[0]
+    return bool(text[start : found.start()].strip()) and not vocabulary(word)
 
 
 @kept_if_short
