@@ -284,8 +284,8 @@ def sentences(text: str) -> list[str]:
 def sentence_spans(text: str) -> list[tuple[int, int, int]]:
     """Find the start and the end of each sentence, and where the space behind it ends.
 
-    A dot behind "Dr", "J" or a number ends none unless a stop word follows, which is no name; nor
-    does one behind "Inc" before a small letter.
+    A dot behind "Dr", "J" or a number ends none unless a stop word in capitals follows, which is no
+    name; nor does one behind "Inc" before a small letter.
     """
     found = []
     start = 0
@@ -303,11 +303,10 @@ def sentence_spans(text: str) -> list[tuple[int, int, int]]:
 
 def _ends_there(text: str, start: int, end: int) -> bool:
     following, said = text[end : end + _SHORT].lstrip(), (text, max(start, end - 8), end - 1)
-    found = _ABBREVIATED.search(*said)
-    if found is None:
-        return not (following[:1].islower() and _MAY_END.search(*said))
-    word = normalize(following).partition(" ")[0]
-    return bool(text[start : found.start()].strip()) and not vocabulary(word)
+    if following[:1].islower():
+        return not (_ABBREVIATED.search(*said) or _MAY_END.search(*said))
+    found, word = _ABBREVIATED.search(*said), normalize(following).partition(" ")[0]
+    return not found or bool(text[start : found.start()].strip() and not vocabulary(word))
 
 
 @kept_if_short
