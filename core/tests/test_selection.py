@@ -188,6 +188,39 @@ def test_an_assistant_that_knows_nothing_says_nothing(line):
     assert [told.record.text] == note("Where do I live?", turn(line, 0.9, role="assistant"), told)
 
 
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("I drive a Volvo XC60.", "Got it, you drive a Volvo XC60."),
+        ("My aunt Carol can't have dairy.", "I've noted that your aunt Carol can't have dairy!"),
+        ("my dentist is on March 3rd at 9:15", "Noted: your dentist is on March 3rd at 9:15."),
+        ("The gate code is 4471.", "Okay! The gate code is 4471. I'll remember that."),
+        ("我女儿对花生过敏", "好的，记下了：你女儿对花生过敏。"),
+    ],
+)
+def test_an_answer_that_repeats_the_user_gives_its_place_to_what_he_said(said, answer):
+    lines = turn(answer, 0.9, role="assistant"), turn("I live in Lyon.", 0.8), turn(said, 0.7)
+
+    assert note("What do you know about it?", *lines, top_k=2) == [said, "I live in Lyon."]
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("I drive a Volvo XC60.", "You should sell the Volvo."),
+        ("I'm cooking lamb on Sunday.", "Try rosemary and garlic with your lamb on Sunday."),
+        ("My class is on Tuesdays.", "Your class is on Thursdays."),
+        ("I eat meat.", "You don't eat meat."),
+        ("My flight is on Friday.", "Got it, your flight is on Friday. Terminal 2 opens at 5."),
+        ("我的钢琴课在周六", "你的钢琴课在周日。"),
+    ],
+)
+def test_an_answer_that_adds_something_stays(said, answer):
+    lines = turn(answer, 0.9, role="assistant"), turn(said, 0.7)
+
+    assert answer in note("What do you know about it?", *lines)
+
+
 def test_what_a_user_does_not_know_is_said():
     line = "I don't know how to swim."
 

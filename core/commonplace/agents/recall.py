@@ -6,6 +6,7 @@ memory is a sans-IO plan, so it is written once for callers with and without an 
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,10 @@ from typing import Literal
 from ..errors import InvalidRecordError
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.statement_words import asks_before, asks_first
+from ..retrieval.statement_words import NEGATED, WEAK, asks_before, asks_first, values_in
 from ..retrieval.utterance_kinds import (
     contains,
+    is_small_talk,
     knows_nothing,
     needs_no_memory,
     normalize,
@@ -46,6 +48,9 @@ _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
 _NEWER_FIRST = 0.065  # least odds of a replacement for which the newer line is read first
 _OF_SCORES = 0.15  # power of the odds of their scores in it
+_NEW = 0.2  # most of an answer's words that the user's line has not, which it repeats
+_CLAUSES = re.compile(r"[,，;；：!！]|:(?!\d)|(?<=that) |(?=\byou)|(?=[你您])", re.IGNORECASE)
+_TOLD_TO = WEAK.union("我你您们")
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
@@ -83,9 +88,9 @@ def recall(
     characters, and the standing instructions up to 600, without those that a newer one replaces,
     which a query like them does not bring back. In front of them, in the first turn of a session,
     stands the summary of the last one. A turn of which no extracted fact holds any more is
-    left out. All sessions of the scope are searched, and
-    all agents when the policy says so. Of a long query the beginning and the end are searched for:
-    a question stands before or after what it is about.
+    left out. All sessions of the scope are searched, and all agents when the policy says so. Of a
+    long query the beginning and the end are searched for: a question stands before or after what it
+    is about.
 
     Args:
         held: the running conversation, which is not repeated.
@@ -328,9 +333,8 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _tells(turn: Record) -> bool:
     """Return whether a turn tells something that may be shown."""
-    if not statements(split_forget_requests(turn.text).stated):
-        return False
-    return turn.role != "assistant" or not knows_nothing(turn.text)
+    is_ignorant = turn.role == "assistant" and knows_nothing(turn.text)
+    return bool(statements(split_forget_requests(turn.text).stated)) and not is_ignorant
 
 
 def _is_near(match: Match, best: float) -> bool:
@@ -348,12 +352,22 @@ def _is_drawn_from(fact: Record, turn: Record) -> bool:
 def _told(
     matches: Sequence[Match], held: Conversation, stated: str, rules: dict[str, Rule]
 ) -> list[Match]:
-    """Leave out what is known or tells nothing; of what was said twice the newer moment counts."""
+    """Leave out what is known or tells nothing; of what was said twice the newer moment counts.
+
+    A user's line stands in the place of an answer that repeats it.
+    """
     said, known = _joined([*held.texts, stated]), vocabulary(stated)
+    users = [one for one in matches if one.record.role == "user" and _tells(one.record)]
     told: dict[str, Match] = {}
-    for match in matches:
+    for found in matches:
+        first = _repeated(found.record, users)
+        match = found if first is None else replace(first, score=found.score)
         record = match.record
         words, line = vocabulary(record.text), normalize(record.text)
+        if first is not None:
+            rules[found.record.id] = "repeat"
+            if line in told:
+                continue
         if record.id in held.ids or contains(said, line) or (words and words <= known):
             rules[record.id] = "held"
         elif line in told:
@@ -368,12 +382,26 @@ def _told(
     return list(told.values())
 
 
+def _repeated(turn: Record, users: Iterable[Match]) -> Match | None:
+    """Find the user's line to which an answer adds no name, no number and hardly a word."""
+    said = statements(turn.text) if turn.role == "assistant" else ()
+    clauses = (part for one in said for part in _CLAUSES.split(one))
+    told = " ".join(one for one in clauses if not is_small_talk(one))
+    words, values = (vocabulary(one) - _TOLD_TO for one in (told, " ".join(values_in(told))))
+    for user in users if words else ():
+        text = user.record.text
+        known = vocabulary(text)
+        is_said = len(words - known) <= _NEW * len(words) and values <= known
+        if is_said and bool(NEGATED.search(told.lower())) == bool(NEGATED.search(text.lower())):
+            return user
+    return None
+
+
 def _newer(match: Match, other: Match) -> Match:
     """Return the later record of two with one text and speaker, with the score of the first."""
     one, two = match.record, other.record
-    if (one.kind, one.role, one.name) != (two.kind, two.role, two.name):
-        return match
-    if two.occurred_at <= one.occurred_at:
+    is_other = (one.kind, one.role, one.name) != (two.kind, two.role, two.name)
+    if is_other or two.occurred_at <= one.occurred_at:
         return match
     return replace(match, record=two, replaced_by=other.replaced_by)
 
@@ -420,14 +448,9 @@ def _odds(likelihood: float) -> float:
 
 def _within_room(matches: Sequence[Match], most: int) -> list[Match]:
     """Leave out what there is no room for: first what is marked as earlier, then the last."""
-    room = most - sum(not is_earlier(one) for one in matches)
-    kept = []
-    for match in matches:
-        if is_earlier(match):
-            room -= 1
-        if room >= 0 or not is_earlier(match):
-            kept.append(match)
-    return kept[:most]
+    earlier = [one.record.id for one in matches if is_earlier(one)]
+    gone = set(earlier[max(0, most - len(matches) + len(earlier)) :])
+    return [one for one in matches if one.record.id not in gone][:most]
 
 
 def _as_earlier(match: Match) -> Match:
@@ -437,11 +460,10 @@ def _as_earlier(match: Match) -> Match:
 def _without_sources(matches: list[Match]) -> list[Match]:
     """Put turns whose facts are among them last, so that they come only where there is room."""
     kept: list[Match] = []
-    sources: list[Match] = []
     for match in matches:
-        is_source = any(_is_drawn_from(one.record, match.record) for one in kept)
-        (sources if is_source else kept).append(match)
-    return [*kept, *sources]
+        if not any(_is_drawn_from(one.record, match.record) for one in kept):
+            kept.append(match)
+    return kept + [one for one in matches if one not in kept]
 
 
 def _facts_first(matches: list[Match]) -> list[Match]:
