@@ -55,11 +55,11 @@ _POLITE = r"^\W*(?:(?:and|so|but|hey|please|also|now|then|ok|okay|can you|could 
 _REQUEST = re.compile(
     _POLITE + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
     r" (?!that\b|to\b|when i\b)|translate|summari[sz]e|proofread|paraphrase|rewrite|calculate"
-    r"|compute|generate|suggest|recommend|define|brainstorm|come up with|help (?:me|us)\b"
-    r"|find (?:me|us)\b|(?:write|draft|compose|outline|design|think of|give (?:me|us)|list)"
-    r" (?:an?|some|the|all|my|our|me|us|\d+|one|two|three|four|five|ten)\b(?! of\b))"
+    r"|compute|convert (?=.?\d)|generate|suggest|recommend|define|brainstorm|come up with"
+    r"|(?:help|find) (?:me|us)\b|(?:write|draft|compose|outline|design|think of"
+    r"|give (?:me|us)|list) (?:an?|some|the|all|my|our|me|us|\d+|one|two|three|four|five|ten)\b(?! of\b))"
     r"|^\W*(?:请|帮我|给我|麻烦你?|再)*(?:把[^。？！]{0,80})?"
-    r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一|想[一两三几]?[个些条])",
+    r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|.{0,20}换算|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一|想[一两三几]?[个些条])",
     re.IGNORECASE,
 )
 _TRANSFORM = re.compile(
@@ -151,7 +151,7 @@ _MANNER = (
     r"(?:e?r|i?er|lier|ly|ed|y)?"
 )
 _DEGREE = (
-    r"(?:(?:a (?:bit|little|lot)|even|much|slightly|way|still|still more|more|less|the) ){0,2}"
+    r"(?:(?:(?:a )?(?:bit|little|lot)|even|much|slightly|way|still|still more|more|less|the) ){0,2}"
 )
 _LANGUAGE = (
     r"(?:english|french|german|spanish|italian|portuguese|chinese|mandarin|japanese|korean|russian"
