@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from commonplace import Memory, Message, Scope
 from commonplace.agents import run_plan
 from commonplace.agents.about import about
@@ -77,6 +79,41 @@ def test_what_a_newer_line_tells_with_more_is_no_line_of_its_own(tmp_path: Path)
     ]  # fmt: skip
     with Memory.open(str(tmp_path)) as memory:
         assert known_of(memory, turns) == turns[:1:-1]
+
+
+@pytest.mark.parametrize(
+    ("turns", "earlier"),
+    [
+        (["Thanksgiving is at our place, Ruth and my brother Hank are coming.",
+          "Ruth's new boyfriend Gabe will be at the dinner."], ()),
+        (["The vet moved Pixel's checkup to Monday the 16th at 10.",
+          "Vet wants Pixel off chicken."], ()),
+        (["My sister Ann works at Shell.", "My sister Beth works at BP."], ()),
+        (["周末吃火锅，目前叫了小米和阿杰。", "小米临时要出差，火锅她来不了了。"], ()),
+        (["My budget for food is 40 pounds a week.", "I can spend 55 a week on food now."], (0,)),
+        (["I drive a blue Skoda Fabia.", "Sold the Skoda; I don't have a car any more."], (0,)),
+        (["vet appointment for Pixel is on friday 13th 3pm",
+          "vet moved pixel's thing to monday the 16th at 10",
+          "Vet wants Pixel off chicken, her skin flares up"], (0,)),
+    ],
+)  # fmt: skip
+def test_a_line_stands_alone_unless_it_was_clearly_replaced(turns, earlier, tmp_path: Path):
+    with Memory.open(str(tmp_path)) as memory:
+        known_of(memory, turns)
+        known = run_plan(about(Scope(user_id="alice")), on(memory))
+
+    folded = [old.text for one in known for old in one.earlier]
+    assert folded == [turns[at] for at in earlier]
+    assert {one.text for one in known} == {one for one in turns if one not in folded}
+
+
+def test_no_newer_line_hides_a_standing_instruction(tmp_path: Path):
+    rule = Message(text="Never suggest recipes with alcohol to me.", at=BEGIN)
+    session = Scope(user_id="alice", session_id="s")
+    with Memory.open(str(tmp_path)) as memory:
+        memory.add([rule, *instruction_facts([rule])], session, infer=False)
+        newer = "The new medication list: lisinopril in the morning and atorvastatin at night."
+        assert known_of(memory, [newer]) == [newer, rule.text]
 
 
 def known_of(memory: Memory, turns: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """What is known of a person: what he stated, one line for each matter, without a model."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,7 +9,7 @@ from functools import lru_cache
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.replacement import to_statement
-from ..retrieval.statement_words import NEGATED
+from ..retrieval.statement_words import CLOSE, NEGATED, WEAK, values_in
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
@@ -17,6 +18,11 @@ from .standing_instructions import MARK, told_at, without_replaced
 _READ = 1_000
 _COMPARED = 250  # statements at most: each is compared with all before it
 _COVERED = 0.6  # share of a fact's words in a turn that says it, too
+# Two side by side; a name that somebody is given or of whom a clause tells.
+_PAIR = re.compile(r"(\w+) (?:and|&) (\w+)|([\u4e00-\u9fff]{2})[和跟与、]([\u4e00-\u9fff]{2})")
+_ACTOR = re.compile(
+    r"(?:\b(?:out|that|[Mm]y|[Oo]ur|\w+['’]s)(?: [a-z]+){0,2}) ([A-Z][a-z]+)(?= [a-z])"
+)
 _KINDS = ("fact", "preference", "profile", "episode")
 
 
@@ -64,8 +70,8 @@ def about(scope: Scope) -> Plan[list[Known]]:
     newest: Mapping[str, str]
     again: Mapping[str, str]
     newest, again = yield call("admin.statements", [one.record for one in told])
-    told = [one for one in told if one.record.id in newest]
-    return _by_matter(_told_once(told, again), newest)
+    told = _told_once([one for one in told if one.record.id in newest], again)
+    return _by_matter(told, _clearly_replaced(told, newest))
 
 
 def _known(record: Record) -> Known | None:
@@ -116,6 +122,40 @@ def _told_once(told: Sequence[Known], again: Mapping[str, str]) -> list[Known]:
         else:
             since[last] = min(since[last], one.since)
     return [replace(one, since=since[one.record.id]) for one in once]
+
+
+def _clearly_replaced(told: Sequence[Known], newest: Mapping[str, str]) -> dict[str, str]:
+    """Find by id what took the place of each: the last on its matter that clearly did, or itself.
+
+    A standing instruction holds until another one ends it.
+    """
+    rules = {one for by in told if MARK in by.record.metadata for one in _sentences(by.text)}
+    found: dict[str, str] = {}
+    for at, one in enumerate(told):  # newest first
+        id_ = found[one.record.id] = one.record.id
+        if newest[id_] != id_ and rules.isdisjoint(_sentences(one.text)):
+            newer = [by for by in told[:at] if newest[id_] in (by.record.id, newest[by.record.id])]
+            last = next((by.record.id for by in newer if _replaces(by.text, one.text)), id_)
+            found[id_] = found[last]
+    return found
+
+
+def _replaces(newer: str, older: str) -> bool:
+    """Tell whether a line clearly took the place of one, which names nothing that may still hold.
+
+    If it lacks a number it gives another, says the rest again or that something is over; if it
+    lacks a name it is about nobody else; of two that are named side by side it has both or none.
+    """
+    said, told = vocabulary(newer), vocabulary(older)
+    gone = {one for one in values_in(older) if not vocabulary(one) <= said}
+    numbers = {one for one in gone if one[0].isdigit()}
+    is_over = CLOSE.search(newer.lower()) is not None or _is_negated(newer)
+    rest = told - vocabulary(" ".join(numbers)) - WEAK
+    is_given = not numbers or is_over or any(map(str.isdigit, newer)) or rest <= said
+    pairs = ([vocabulary(one) for one in pair if one] for pair in _PAIR.findall(older))
+    is_half = any(one and two and (one <= said) != (two <= said) for one, two in pairs)
+    is_of_same = gone == numbers or vocabulary(" ".join(_ACTOR.findall(newer))) <= told
+    return is_given and is_of_same and not is_half
 
 
 def _by_matter(told: Sequence[Known], newest: Mapping[str, str]) -> list[Known]:
