@@ -383,10 +383,22 @@ def test_about_tells_each_matter_once_and_keeps_what_held_before(run, ids, tmp_p
 
     assert told[0] == ["id", "since", "until", "text"]
     assert [ids[2], "2026-01-07", "", "Alice lives in Oslo"] in told
-    assert not [row for row in told if "07 11" in row[-1] or "?" in row[-1]]
+    assert not [row for row in told if "?" in row[-1]]
+    texts = [row[-1] for row in told]
+    now = texts.index("My phone number is 07 98 now.")
+    assert texts[now + 1] == "(earlier) My phone number is 07 11."
     [number] = [one for one in data if one["text"] == "My phone number is 07 98 now."]
     assert [one["text"] for one in number["earlier"]] == ["My phone number is 07 11."]
     assert (nobody.exit_code, nobody.stdout) == (0, "")
+
+
+def test_a_search_marks_what_a_newer_match_replaced(run, tmp_path: Path):
+    with opened(tmp_path / "memory") as memory:
+        memory.add("My phone number is 07 11.", TALK)
+        memory.add("My phone number is 07 98 now.", TALK)
+    texts = {row[-1] for row in rows(run("search", "What is my phone number?", "--user", "alice"))}
+
+    assert {"(earlier) My phone number is 07 11.", "My phone number is 07 98 now."} <= texts
 
 
 def test_show_of_what_another_has_finds_nothing(run, ids):

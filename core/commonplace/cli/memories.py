@@ -94,6 +94,7 @@ KindNames = Annotated[
         "--kind", help=f"Only {', '.join(KINDS)}; may be repeated.", autocompletion=lambda: KINDS
     ),
 ]
+_EARLIER = "(earlier) "  # in front of what a newer one likely replaced
 Superseded = Annotated[bool, typer.Option("--superseded", help="Include what is no longer true.")]
 Expired = Annotated[bool, typer.Option("--expired", help="Include what has expired.")]
 memories = Commands("Memories")
@@ -282,7 +283,7 @@ def sessions(
 def about(request: Request) -> None:
     """List what a user stated, one line for each matter: what holds now first, without a model.
 
-    Of the newest 250 statements; what held before on a matter is in --json.
+    Of the newest 250 statements; what held before on a matter stands below it, marked as earlier.
     """
     from ..agents.about import about as plan
     from ..sans_io import on, run_plan
@@ -293,7 +294,9 @@ def about(request: Request) -> None:
         document({"known": known})
     elif known:
         rows = [
-            (short_id(one.record.id), day(one.since), day(one.until), one.text) for one in known
+            (short_id(one.record.id), day(one.since), day(one.until), mark + one.text)
+            for line in known
+            for one, mark in ((line, ""), *((old, _EARLIER) for old in line.earlier))
         ]
         table(("id", "since", "until", "text"), rows)
     else:
@@ -487,7 +490,8 @@ def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
     columns = ["score", "id", "kind", "since"]
     rows = [
         [f"{match.score:.2f}", short_id(match.record.id),
-         match.record.kind, day(match.record.occurred_at), match.text]
+         match.record.kind, day(match.record.occurred_at),
+         (_EARLIER if match.replacement else "") + match.text]
         for match in found
     ]  # fmt: skip
     if not explain:
