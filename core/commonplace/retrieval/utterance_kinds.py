@@ -56,8 +56,8 @@ _REQUEST = re.compile(
     _POLITE + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
     r" (?!that\b|to\b|when i\b)|translate|summari[sz]e|proofread|paraphrase|rewrite|calculate"
     r"|compute|convert (?=.?\d)|generate|suggest|recommend|define|brainstorm|come up with"
-    r"|(?:help|find) (?:me|us)\b|(?:write|draft|compose|outline|design|think of"
-    r"|give (?:me|us)|list) (?:an?|some|the|all|my|our|me|us|\d+|one|two|three|four|five|ten)\b(?! of\b))"
+    r"|(?:help|find) (?:me|us)\b|(?:write|draft|compose|outline|design|think of|give (?:me|us)"
+    r"|list) (?:an?|some|the|all|my|our|me|us|\d+|one|two|three|four|five|ten)\b(?! of\b))"
     r"|^\W*(?:请|帮我|给我|麻烦你?|再)*(?:把[^。？！]{0,80})?"
     r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|.{0,20}换算|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一|想[一两三几]?[个些条])",
     re.IGNORECASE,
