@@ -62,7 +62,8 @@ def test_a_sentence_that_asks_nothing_of_the_memory_stays_whole(text):
 @pytest.mark.parametrize("part", WORDINGS)
 def test_a_request_is_known_and_a_statement_kept_in_any_wording(part):
     wordings = WORDINGS[part]
-    missed = [one for one in wordings["requests"] if not split_forget_requests(one).asked]
+    requests = wordings["requests"]
+    missed = [one for one in requests if not split_forget_requests(one, is_known=True).asked]
     mixed = [(split_forget_requests(text), stated) for text, stated in wordings["mixed"]]
 
     assert len(missed) <= 1, missed
@@ -95,8 +96,9 @@ def turn(mine, way, said, scope=ALICE):
 @pytest.mark.parametrize("way", ["write", "awrite"])
 def test_ordinary_sentences_retract_nothing(memory, way):
     events = []
-    harmless = TABLE["harmless"]["texts"]
-    told = LIVES[0]["memories"]
+    others = [text for part in WORDINGS.values() for text in part["harmless"]]
+    harmless = [*TABLE["harmless"]["texts"], *(others if way == "write" else ())]
+    told = [*LIVES[0]["memories"], "Our old branch is called release-2.", "My umbrella is green."]
     say(memory, *told)
     for text in harmless:
         turn(agent(memory, events), way, [Message(text=text, id=text[:99])])
@@ -255,6 +257,50 @@ def test_what_a_memory_tells_besides_stays(memory, way, told, request_, left):
         memory.add(said, ALICE, infer=False)  # a framework stores its history again
 
     assert [left] * (left is not None) == texts(memory)
+
+
+KNOWN = [
+    ("The alarm code is 2580.", "Please forget the alarm code, shouldn't have told you.", "",
+     "Please forget the smoke detector, it's noisy."),
+    ("We're off to Tenby at Easter.", "forget about Tenby", "", "Forget Paris, let's go to Wales."),
+    ("Elena wants to leave her husband.", "Can you forget that Elena wants to leave her husband?",
+     "", "Can you forget that Elena is late?"),
+    ("Tom's new number is 07 98.", "Please delete Tom's new number. I like figs.", "I like figs.",
+     "Delete Tom's number from the sheet."),
+    ("小李下个月要辞职。", "请忘掉小李要辞职。", "", "请忘掉小王的红烧肉。"),
+    ("保险柜的组合是12-30-7。", "你能不能忘掉保险柜的组合？我喜欢无花果。", "我喜欢无花果。",
+     "你能不能忘掉第二段？"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "request_", "left", "other"), KNOWN, ids=lambda text: text[:9])
+@pytest.mark.parametrize("way", ["write", "awrite", "write_later"])
+def test_anything_is_forgotten_that_the_memory_has(memory, way, told, request_, left, other):
+    events = []
+    mine = agent(memory, events)
+    say(memory, told)
+    for text in (other, request_, request_):
+        mine.accept([Message(text=text, id=text)], ALICE)
+        said = [Message(text=text, id=text), Message(text=told, role="assistant", id=f"re {text}")]
+        turn(mine, way, said[:1] if text == other else said)
+        memory.flush()
+
+    assert sorted(filter(None, [left, other])) == texts(memory)
+    assert 1 == [one.name for one in events].count("retracted")
+
+
+REMAINS = [
+    ("Forget what I said about Ann and figs, she'd hate it. Also she's moved to Bath.",
+     "Also Ann's moved to Bath."),
+    ("Delete what I told you about my pay, shouldn't have pasted it", ""),
+    ("scrub my salary from your notes, but keep that I report to Dana", "I report to Dana"),
+    ("请忘掉我的工资，不该说的。我喜欢无花果。", "我喜欢无花果。"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "left"), REMAINS)
+def test_what_remains_of_a_message_is_read_alone(text, left):
+    assert left == split_forget_requests(text).stated
 
 
 def test_what_an_answer_tells_besides_stays(memory):

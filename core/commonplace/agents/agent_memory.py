@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import InvalidRecordError, InvalidScopeError, RecordNotFoundError
 from ..events import EventName, MemoryEvent, OnEvent
-from ..retrieval.forget_requests import split_forget_requests
+from ..retrieval.forget_requests import ForgetSplit, split_forget_requests
 from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
 from ..types import Match, Message, Record, Scope, WriteResult, now
 from ..validation import check_function
@@ -30,7 +30,7 @@ from .note import ShownRecords
 from .note_log import NoteLog
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .recall import Conversation, Rule, covered_turns, recall, shorten
-from .retraction import retract
+from .retraction import is_known, retract
 from .tool_calls import ToolAnswer, run_tool
 from .turns import (
     Accepted,
@@ -112,7 +112,8 @@ class AgentMemory:
         self._is_slow = False
         self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
         self._summaries = LRUCache[str, str](_HANDLED)  # the last by the key of its scope
-        self._handled = LRUCache[tuple[str, str | None, str], datetime](_HANDLED)
+        self._handled = LRUCache[tuple[str | None, ...], datetime](_HANDLED)
+        self._known = LRUCache[tuple[str, str], bool](_HANDLED)  # by the scope's key and the text
 
     def with_policy(self, policy: Policy) -> Self:
         """Return one that differs by its policy, and counts and logs together with this one."""
@@ -435,6 +436,31 @@ class AgentMemory:
             return None
         return TurnWrite(self, messages, scope, count, named, self._write_seconds())
 
+    def _confirm(self, write: TurnWrite) -> Plan[None]:
+        """Ask the memory whether it has what the messages of a turn may ask to forget."""
+        doubtful = self._doubtful(write.messages, write.scope)
+        for one in doubtful:
+            ids = self._ids(write.messages, write.scope)
+            named = split_forget_requests(one.text, is_known=True).asked
+            with contextlib.suppress(Exception):  # stored whole, as what asks nothing
+                if (yield from is_known(write.scope, named, self.policy, ids)):
+                    self._known[(write.scope.key, one.text)] = True
+        if doubtful:
+            asked = [*write.named, *self._requests(write.messages, write.scope)]
+            write.named = list(dict.fromkeys(asked))
+            write.count = len(self._stated(write.messages, write.scope))
+
+    def _doubtful(self, messages: Sequence[Message], scope: Scope) -> list[Message]:
+        """List what asks to forget something only if the memory has it, and may not have it."""
+        split = partial(self._split, scope=scope)
+        return [one for one in messages if split(one, is_known=True).asked != split(one).asked]
+
+    def _split(self, one: Message, scope: Scope, *, is_known: bool = False) -> ForgetSplit:
+        if one.role != "user":
+            return ForgetSplit(one.text)
+        is_known = is_known or self._known.get((scope.key, one.text)) is not None
+        return split_forget_requests(one.text, is_known=is_known)
+
     def _ids(self, messages: Sequence[Message], scope: Scope) -> list[str]:
         return turn_record_ids(messages, scope, self.policy)
 
@@ -444,7 +470,8 @@ class AgentMemory:
         """Begin to accept what is not accepted yet, on a thread; None if that is nothing."""
         if isinstance(self.lazy.opening_error, MISCONFIGURED):  # there is nowhere to write it
             return None
-        messages = [one for one in self._stated(messages, scope) if one.id is not None]
+        later = self._doubtful(messages, scope)
+        messages = [one for one in self._stated(messages, scope) if one.id and one not in later]
         ids, done = self._ids(messages, scope), Accepted(id(self))
         if shown is not None:
             shown.own_ids.update(ids)
@@ -481,7 +508,7 @@ class AgentMemory:
         Args:
             ends: of the turn an answer is the end; the next one has another.
         """
-        said = [(one, split_forget_requests(one.text)) for one in messages if one.role == "user"]
+        said = [(one, self._split(one, scope)) for one in messages if one.role == "user"]
         asks = any(split.asked for _, split in said)
         if len(said) < len(messages) and not asks and scope.key not in self._forgot:
             return list(messages)
@@ -501,13 +528,14 @@ class AgentMemory:
             return []
         named: list[str] = []
         for one in messages:
-            asked = split_forget_requests(one.text).asked if one.role == "user" else ()
+            asked = self._split(one, scope).asked
             moment = now()
             if not asked or (one.at is not None and moment - one.at > _REPLAYED):
                 continue
-            known = self._handled.setdefault((scope.key, one.id, one.text), moment)
+            key = (scope.key, one.id, one.text, *asked)
+            known = self._handled.setdefault(key, moment)
             if known is moment or (one.id is None and moment - known > _REPLAYED):
-                self._handled[(scope.key, one.id, one.text)] = moment
+                self._handled[key] = moment
                 named += asked
         return named
 
@@ -551,6 +579,7 @@ class AgentMemory:
                 await memory.aflush(0.0)  # an asynchronous model needs this loop
 
     def _add(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
+        self._run(self._confirm(write))
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
@@ -562,6 +591,7 @@ class AgentMemory:
         return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
 
     async def _aadd(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
+        await self._arun(self._confirm(write))
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")

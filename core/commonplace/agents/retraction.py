@@ -16,7 +16,7 @@ from ..retrieval.lexical import has_cjk, vocabulary
 from ..retrieval.statement_words import change_words, subject
 from ..retrieval.utterance_kinds import normalize, sentence_spans
 from ..sans_io import Plan, call
-from ..types import LIKELY, Match, Record, Scope
+from ..types import LIKELY, Match, Record, Scope, now
 from .policy import WRITE_PATIENCE, Policy
 from .recall import search_scope, to_query
 
@@ -105,16 +105,8 @@ def retract(
     """
     where = search_scope(scope, policy)
     gone: dict[str, Record] = {}
-    for text in filter(None, (to_query(_TOLD.sub("", one)) for one in named)):
-        words = _content(text)
-        if not words:
-            continue
-        found: Sequence[Match] = yield call(
-            "search", text, where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
-        )
-        earlier = [
-            one for one in found if one.record.id not in own and one.record.created_at < before
-        ]
+    for text, words in _texts(named):
+        earlier = yield from _earlier(text, where, policy, before, own)
         meant = _meant(text, words, [one for one in earlier if one.record.id not in gone])
         if meant is None:
             continue
@@ -128,6 +120,36 @@ def retract(
     if gone:
         yield from delete_summaries(list(gone.values()), where)
     return list(gone.values())
+
+
+def is_known(
+    scope: Scope, named: Sequence[str], policy: Policy, own: Collection[str]
+) -> Plan[bool]:
+    """Tell whether the user has told something with the words of each thing that is named."""
+    texts = _texts(named)
+    for text, words in texts:
+        found = yield from _earlier(text, search_scope(scope, policy), policy, now(), own)
+        enough = _SHARED if len(words) > 1 else 0.9 if text[0].isupper() or has_cjk(text) else 1.0
+        told = [one.record for one in found if one.score >= _LEAST]
+        shares = [_shares(words, text, one.text) for one in told if one.role != "assistant"]
+        if max(shares, default=0.0) < enough:
+            return False
+    return bool(texts)
+
+
+def _texts(named: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
+    """Read what is to be searched for, each with its words; those without any are left out."""
+    texts = [to_query(_TOLD.sub("", one)) for one in named]
+    return [(text, words) for text in texts if (words := _content(text))]
+
+
+def _earlier(
+    text: str, where: Scope, policy: Policy, before: datetime, own: Collection[str]
+) -> Plan[list[Match]]:
+    found: Sequence[Match] = yield call(
+        "search", text, where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
+    )
+    return [one for one in found if one.record.id not in own and one.record.created_at < before]
 
 
 def _content(text: str) -> frozenset[str]:
@@ -162,7 +184,8 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
     is_passing = re.search(_PASSING.format(form), told, re.IGNORECASE)
     is_asked_so = re.search(_PASSING.format(form), text, re.IGNORECASE)
     is_there = re.search(rf"\b(?:{form})s?\b", told, re.IGNORECASE)
-    return (0.4 if is_passing and not is_asked_so else 0.9) if is_there else 0.0
+    is_said = is_asked_so or not is_passing or text[0].isupper()  # a name means one thing anywhere
+    return (0.9 if is_said else 0.4) if is_there else 0.0
 
 
 def _cut(text: str, fit: Callable[[str], float], least: float) -> tuple[str, str]:

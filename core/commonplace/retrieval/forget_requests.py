@@ -2,7 +2,8 @@
 
 Found by their form, in English and Chinese and with the plainest words of German and Spanish: only
 words of asking stand before a verb of forgetting, erasing or not keeping, and what it names is the
-user's own or was told to the memory. What asks is not stored, so whatever is doubtful asks nothing.
+user's own or was told to the memory; or it may be anything, and the memory has it. What asks is not
+stored, so whatever is doubtful asks nothing.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from .statement_words import PEOPLE
+from .statement_words import CHINESE_PEOPLE, PEOPLE
 from .utterance_kinds import is_small_talk, needs_no_memory, sentence_spans
 
 _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others wrote
@@ -113,7 +114,7 @@ _OWN = _pattern(
     r"|(?:die|den|das) alte)\b"
     r"|(?:lo que|que|mis?|nuestr[oa]s?|todo|dónde|(?:el|la) (?:viej|antigu|anterior)\w*)\b)",
     r"(?!.*(?:指[示令]|消息|问题|规则|账$))(?:(?:所有|一切|全部)(?:$|.*[我你])|我.|关于|有关|[那这][件条]|刚"
-    rf"|之前|以前|旧|[^里中上写错]{{1,6}}的{_CHINESE_DATA}$|(?:家里|[^里中上写错]){{2,8}}(?:{_CHINESE_DATA}$|的事情?$"
+    rf"|之前|以前|旧|[^里中上写错]{{1,6}}的新?{_CHINESE_DATA}$|(?:家里|[^里中上写错]){{2,8}}(?:{_CHINESE_DATA}$|的事情?$"
     r"|[那这][件条](?:事情?|记[录忆])?$))",
 )
 _INFORMATION = _pattern(
@@ -122,11 +123,16 @@ _INFORMATION = _pattern(
     rf"(?:the )?{_DATA} of (?:my|our)(?: [\w'’]+){{1,3}}\W*$",
     rf"[^里中上]{{0,4}}?(?:我|自己)[^里中上]{{0,12}}?{_CHINESE_DATA}[\d-]*$",
 )
-# What may be a person's own, where he asks the memory for it: "please forget the car".
-_MATTER = _pattern(
-    rf"(?:the|that) (?:\w+ ){{0,2}}(?:{'|'.join(PEOPLE)}|{_DATA}|cars?|school|job|loan"
-    r"|appointments?|debts?|mortgage|illness|surgery|operation|pregnancy|wedding|divorce|marriage|affair|dentist"
-    r"|therap(?:y|ist)|surprise(?: \w+)?|secret|flights?|trip|party|birthday|account|lawsuit)$"
+# What is named by where it stands in the text at hand, or by what comes next there.
+_AT_HAND = _pattern(
+    r"\b(?:in|on|from|out of|off) (?:the|this|that|my)\b|\bnicht\b|[里中上]的?|第.|指[示令]"
+)
+_GOES_ON = _pattern(r"\blet['’]?s\b|\band (?:go|just|start)\b")
+_ENDS_IN_DATA = _pattern(rf"\b{_DATA}\W*$|{_CHINESE_DATA}$")
+# Who asks for it, and does not only allow it or drop a plan.
+_WISHED = _pattern(
+    rf"\b(?:{_PLEASE}|(?:c(?:an|ould)|w(?:ould|ill|ant)|like|need|rather) (?:you|u)|mind"
+    r"|you should)\b|[请吧你别帮]|麻烦|拜托|能不能|可以"
 )
 # What was told to the memory: no other place has it.
 _TOLD = _pattern(
@@ -136,7 +142,8 @@ _TOLD = _pattern(
     r"| once| already| never| didn['’]?t)* (?:said|told|tell|mention\w*|disclosed|gave you)\b",
     r"(?:.* )?(?:all|everything|anything|whatever|what|that) (?:you|u)(?:['’]ve| have)? (?:know"
     r"|remember|(?:learned|have|got|stored?|saved?|noted?|kept)\b.*\b(?:about|on|of))\b",
-    r"(?:(?:(?:all|any|every|your) )+memor(?:y|ies) of|.*memor(?:y|ies) (?:about|that|where))\b",
+    r"(?:(?:(?:all|any|every|your) )+memor(?:y|ies) of|.*memor(?:y|ies) (?:about|that|where)"
+    r"|(?:the|that) (?:thing|stuff) about (?:me|my|our))\b",
     r".*(?:我|刚才|刚刚|之前|先前|以前).{0,4}?(?:说|告诉|提|讲)[过到起了你的]|.*(?:那条|我.*的)记录",
     r"[^里中上表第个]{2,8}那条(?:记[录忆])?$|.*你.{0,3}?(?:[记存]|知道|对我|了解)|.*(?:关于|有关).*(?:我|记忆|记录)",
 )
@@ -165,10 +172,10 @@ _RESTATES = _pattern(
 _CONTINUES = _pattern(
     r"[^\n]*\n(?!\s?[;；:：—–-]|.*\bnow\b)\W*(?:(?:and |or )?(?:(?:that (?:i|we|my|our|he|she|they)"
     r"|dass|que)\b.*|(?:what|who|whose|which|where)(?: \S+){1,3})|(?:and|or) (?:\w+ ){0,3}"
-    rf"{_DATA}(?: from .*)?|(?:and|or) (?:the|my|our|his|her|their) [a-z]+\W*"
-    r"|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})$|[^\n]*\n[\s\d()+/,-]+,$"
+    rf"{_DATA}(?: from .*)?|(?:and|or) (?:(?:the|my|our|his|her|their) )?[a-z-]+"
+    r"|(?:以及|还有|和|与)[^了是在到新\d]{{1,5}})\W*$|[^\n]*\n[\s\d()+/,-]+,$"
     r"|(?!.*\b(?:old|former|previous|wrong)\b)[^\n]*\n,[\s\d()+/.-]+$",
-    r"\W*(?:that )?(?:i|we)\b[^\n]*\n\W*(?!i\b|it\b)(?:(?:and|or) [a-z]+\W*|[a-z]+[\s,])$",
+    r"\W*(?:that )?(?:i|we)\b[^\n]*\n\W*(?!i\b|it\b)[a-z]+[\s,]$",
 )
 _POLITE = _pattern(
     r"\W*(?:also|and|so|oh|ah|well|(?:and |but )?(?:keep|leave) (?:the rest|everything else)"
@@ -195,10 +202,15 @@ _NOUN = _pattern(
 
 # What can only be read behind a request: of "it" or of somebody that it names, or why it is made.
 _BEHIND = _pattern(
-    r"(?P<lead>\W*(?:(?:because|since|as|but|so) )?(?:(?:sold|lost|gave|\w+ed) )?)(?P<pronoun>"
-    r"(?:it|(?:that|this)(?=['’]s| is| was)|s?he|they)(?!(?!s \d)[a-z]| and i\b)|[他她它]|那(?=是))"
-    r"(?P<is>['’]s|s(?= \d))?(?P<rest>.*)|(?:怕|免得|省得).*|[^\W我你\da-z]{1,4}了\W*$",
+    r"(?P<lead>\W*(?:(?:because|since|as|but|so|also|and|oh) )*(?:(?:sold|lost|gave|\w+ed) )?)"
+    r"(?P<pronoun>(?:it|(?:that|this)(?=['’]s| is| was)|s?he|they)(?!(?!s \d)[a-z]| and i\b)"
+    r"|[他她它]|那(?=是))(?P<is>['’]s|s(?= \d))?(?P<rest>.*)|(?:怕|免得|省得|不[该应小]|太|刚才?不)"
+    r".*|[^\W我你\da-z]{1,4}了\W*$|\W*(?:(?:because|since|as|but|so|and) )*(?:(?:is|was|were|ha[sd]"
+    r"|have|do|did|does|should|could|would|must|can)(?:n['’]t)?|never|not|none|too|just|only|rather"
+    r"|wrong|(?-i:[a-z])+\W*$)(?![\w'’]).*",
 )
+_PARTICIPLE = re.compile(r" (?:got|\w+ed)\b")  # "'s" may be "is" or "has"
+_KEEP = _pattern(r"^\s*(?:but |and )?keep that ")
 _HOLDS = re.compile(
     r"\d|@|(?<=\w )[A-Z]\w|\b(?:now|instead|these days|should be)\b|现在|[改新换搬]"
 )
@@ -208,11 +220,15 @@ _VAGUE = _pattern(
 )
 _NAMED = _pattern(
     r"(?:.* (?:about|with) |the \w+ of )?(?P<noun>(?:(?P<owner>(?:my|our) [\w-]+|[a-z]+)['’]s "
-    r"|(?:my|our|the) )(?!.*\b(?:and|or|that|who)\b)(?:[\w-]+ ){0,2}?[\w-]+)"
+    r"|(?:my|our|the) )(?!.*\b(?:and|or|that|who)\b)(?:[\w-]+ ){0,4}?[\w-]+)"
     r"(?: (?:i|we) (?:gave|told|said).*)?$"
+    r"|(?:.* (?:about|with) )?(?P<name>(?-i:[A-Z])\w+)(?: and .*)?$"
 )
-_PERSON = _pattern(rf"(?:\b(?:{'|'.join(PEOPLE)})|ist|tor|yer|ex)$")
-_CHINESE_NAMED = re.compile(rf"(我?[^的]{{1,5}})的{_CHINESE_DATA}|(我们?的[^的]{{1,5}})")
+_PERSON = _pattern(rf"\b(?:{'|'.join(PEOPLE)})\b|(?:ist|tor|yer|ex)$")
+_CHINESE_NAMED = re.compile(
+    rf"(我?[^的]{{1,5}})的{_CHINESE_DATA}|((?:我们?[的家]?)?{CHINESE_PEOPLE}(?:[小老阿].)?).*"
+    r"|(我们?的[^的]{1,5})"
+)
 _OLD = _pattern(r"\b(?:old|former|previous|wrong) |[旧老](?!师|板|公|婆)|以前的?|之前的?")
 
 
@@ -230,17 +246,20 @@ class ForgetSplit:
     asked: tuple[str, ...] = ()
 
 
-def split_forget_requests(text: str) -> ForgetSplit:
+def split_forget_requests(text: str, *, is_known: bool = False) -> ForgetSplit:
     """Divide a user's text into the clauses that ask to forget something, and what it states.
 
     Quotations, code and texts of more than 1,000 characters may be somebody else's words, and are
     not divided.
+
+    Args:
+        is_known: the memory has what is named, so that it need not be the user's own by its form.
     """
-    return ForgetSplit(text) if len(text) > _MAX_TEXT else _split(text)
+    return ForgetSplit(text) if len(text) > _MAX_TEXT else _split(text, is_known)
 
 
 @lru_cache(maxsize=4_096)
-def _split(text: str) -> ForgetSplit:
+def _split(text: str, is_known: bool) -> ForgetSplit:
     if needs_no_memory(text):
         return ForgetSplit(text)
     kept: list[str] = []
@@ -253,8 +272,9 @@ def _split(text: str) -> ForgetSplit:
             continue
         is_other = is_introduced or _QUOTED.search(text[:start])
         if meant and not stated and not is_other:
-            body = _readable(body, meant[-1])
-        stated, meant = (body, []) if is_other else _split_sentence(body, previous)
+            body = readable(body, meant[-1])
+        free = is_known + (is_known and body.strip() == text.strip())
+        stated, meant = (body, []) if is_other else _split_sentence(body, previous, free)
         asked += meant
         kept += [stated, text[end:after]] if stated else []
         is_introduced, previous = body.rstrip().endswith((":", "：")), body
@@ -265,18 +285,23 @@ def _split(text: str) -> ForgetSplit:
     return divided if asked else ForgetSplit(text)
 
 
-def _split_sentence(sentence: str, previous: str) -> tuple[str, list[str]]:
-    """Return what a sentence states, and what its requests name, also by "it" in the previous."""
+def _split_sentence(sentence: str, previous: str, free: int) -> tuple[str, list[str]]:
+    """Return what a sentence states, and what its requests name, also by "it" in the previous.
+
+    Args:
+        free: 1 if they may name anything, 2 if one that says nothing else may be less polite.
+    """
     kept: list[str] = []
     asked: list[str] = []
     is_open = is_reported = False  # whether the last clause asks; whether others are quoted
     breaks = [(0, 0), *(one.span() for one in _BREAK.finditer(sentence)), (len(sentence),) * 2]
+    free = 0 if _GOES_ON.search(sentence) else free if len(breaks) == 2 else min(free, 1)
     for (start, begin), (end, _) in pairwise(breaks):
         clause, before = sentence[begin:end], kept[-1] if kept else previous
         is_reported = is_reported or bool(kept and _REPORTED.search(before))
         is_introduced = sentence[start:begin] in {":", "："} and not _POLITE.fullmatch(before)
         is_other = is_reported or is_introduced or _QUOTED.search(sentence[:begin])
-        named = None if is_other else _request(clause)
+        named = None if is_other else _request(clause, free)
         joined = f"{asked[-1]}\n{sentence[start : end + 1]}" if is_open else ""
         if named == "" and _is_topic(before):
             named = kept.pop() if kept else before
@@ -288,7 +313,7 @@ def _split_sentence(sentence: str, previous: str) -> tuple[str, list[str]]:
             asked[-1] += sentence[start:end]
             continue
         elif not _RESTATES.match(joined):
-            told = _readable(clause, asked[-1]) if is_open else clause
+            told = readable(clause, asked[-1]) if is_open else clause
             kept += [sentence[start:begin] + told if kept else told.lstrip()] if told else []
             is_open = is_open and not told
             continue
@@ -303,8 +328,9 @@ def _split_sentence(sentence: str, previous: str) -> tuple[str, list[str]]:
     return stated, [_TAIL.sub("", _HEAD.sub("", one)).strip() for one in asked]
 
 
-def _readable(clause: str, named: str) -> str:
-    """Write a clause behind a request so that it is read alone; empty if it cannot be."""
+def readable(clause: str, named: str) -> str:
+    """Write a clause behind what is named so that it is read alone; empty if it cannot be."""
+    clause = _KEEP.sub("", clause)
     found = _BEHIND.match(clause)
     if found is None:
         return clause
@@ -314,16 +340,16 @@ def _readable(clause: str, named: str) -> str:
     if of is None or not pronoun or (_VAGUE.search(rest) and not is_held):
         return clause if is_held else ""
     if of.re is _CHINESE_NAMED:
-        noun = of[1] or of[2]
+        noun = of[1] or of[2] or of[3]
     elif pronoun.lower() in {"he", "she"}:
-        noun = of["owner"] or (of["noun"] if _PERSON.search(of["noun"]) else "")
+        noun = of["owner"] or of["name"] or (of["noun"] if _PERSON.search(of["noun"]) else "")
     else:
-        noun = of["noun"]
+        noun = of["noun"] or ""
     if not noun:
         return clause if is_held else ""
     noun = _OLD.sub("", noun)
     noun = noun[0].upper() + noun[1:] if pronoun[0].isupper() else noun
-    verb = " has" if rest.startswith(" been") else " is"
+    verb = " has" if rest.startswith(" been") else "'s" if _PARTICIPLE.match(rest) else " is"
     return found["lead"] + noun + (verb if found["is"] else "") + rest
 
 
@@ -339,7 +365,7 @@ def _is_topic(clause: str) -> bool:
     return not is_stated and any(form.match(what) for form in forms)
 
 
-def _request(clause: str) -> str | None:
+def _request(clause: str, free: int) -> str | None:
     """Return what a clause asks to forget, nothing if it is "it", or None if it asks nothing."""
     found = (_CHINESE_VERB if _CHINESE_TEXT.search(clause) else _VERB).match(clause)
     if not found or clause.istitle():
@@ -361,7 +387,9 @@ def _request(clause: str) -> str | None:
     if _IT.fullmatch(what):
         return ""
     forms = (_TOLD, _INFORMATION, _OWN)[: 3 if is_in_memory else _KINDS[kind]]
-    if kind == "forget" and _WISH.search(manner):
-        forms = (*forms, _MATTER)
     is_meant = any(form.match(what) for form in forms) or (is_in_memory and "从" in before)
+    if free and not is_meant and not _AT_HAND.search(what):
+        is_wished = free > 1 or _WISHED.search(clause.replace(what, ""))
+        is_data = _OWN.match(what) and _ENDS_IN_DATA.search(what)
+        is_meant = bool(is_wished if _KINDS[kind] > 2 else is_data and kind != "drop")
     return what.strip() if is_meant else None

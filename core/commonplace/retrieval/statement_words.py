@@ -252,7 +252,7 @@ KIN = {one: (one,) for one in sorted(frozenset(PEOPLE) - _ROLES)} | {
 }
 """Relatives, friends and pets, each with the words that may mean the same one."""
 SELF = frozenset(["", "me", "user"])
-_CHINESE_PEOPLE = (
+CHINESE_PEOPLE = (
     r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公|老婆|丈夫|妻子"
     r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事|室友|邻居|同学|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
 )
@@ -262,8 +262,8 @@ _SUBJECT = re.compile(
     rf"|\b({'|'.join(PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
     r"|\b(i|we|my|our|me|us|ich|wir|meine?|vivo|trabajo|me|mi)\b"
     r"|\b(?:the |der |die |el |la )?(user|nutzer|nutzerin|usuario|usuaria)\b"
-    rf"|(?:我|我们|咱|咱们|用户)(?:的|家)?({_CHINESE_PEOPLE})|([我咱])|(用户|ユーザー)"
-    rf"|^({_CHINESE_PEOPLE})(?=[在住的是叫は])"
+    rf"|(?:我|我们|咱|咱们|用户)(?:的|家)?({CHINESE_PEOPLE})|([我咱])|(用户|ユーザー)"
+    rf"|^({CHINESE_PEOPLE})(?=[在住的是叫は])"
 )
 # One of these words is in each ASCII text in which the pattern finds something.
 _SUBJECTS = frozenset(
@@ -298,7 +298,7 @@ _CHINESE_NAME = re.compile(
     rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
     r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"
 )
-_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b|的({_CHINESE_PEOPLE}))")
+_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b|的({CHINESE_PEOPLE}))")
 
 
 def subject(sentence: str, small: str) -> str:
