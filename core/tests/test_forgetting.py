@@ -242,6 +242,19 @@ CLAUSES = [
     ),
     ("I see a therapist. Nobody at work knows.", "Forget that I see a therapist.", None),
     ("My PIN is 4711. I chose 4711 in May.", "Forget my PIN.", None),
+    (
+        "My mother in law Carol is coming on Sunday, she can't have dairy.",
+        "Forget what I said about Carol and dairy.",
+        "My mother in law Carol is coming on Sunday.",
+    ),
+    (
+        "My brother Tom lives in Leeds and he has diabetes.",
+        "Please forget where my brother lives.",
+        "My brother Tom has diabetes.",
+    ),
+    ("My brother Tom lives in Leeds, he has diabetes.", "Forget my brother Tom.", None),
+    ("我妈下个月要来杭州，她有高血压。", "我妈高血压那事你别记了。", "我妈下个月要来杭州。"),
+    ("我妈下个月要来杭州，她有高血压。", "忘掉我妈要来杭州这件事吧。", "我妈有高血压。"),
     ("我的牙医姓莫。我每天早上吃降压药。", "把我牙医的名字忘了吧。", "我每天早上吃降压药。"),
     ("测试机是stage-4，ssh端口是2299。", "把我说过的ssh端口忘了吧。", "测试机是stage-4。"),
 ]

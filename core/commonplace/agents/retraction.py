@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from ..errors import RecordNotFoundError
+from ..retrieval.forget_requests import readable
 from ..retrieval.lexical import has_cjk, vocabulary
-from ..retrieval.statement_words import change_words, subject
+from ..retrieval.statement_words import CHINESE_PEOPLE, PEOPLE, change_words, subject
 from ..retrieval.utterance_kinds import normalize, sentence_spans
 from ..sans_io import Plan, call
 from ..types import LIKELY, Match, Record, Scope, now
@@ -66,18 +67,23 @@ _KINDS = (
 _PASSING = r"\b(?:the|an?|this|that|at|to) (?:\w+ )?(?:{0})s?\b(?! (?:is|are|ends)\b|:)"
 # Where a clause begins that may state something of its own; what does; what is read behind another.
 _CLAUSE = re.compile(
-    r"(?:,|;|,? and|,? but) (?=(?:my|our|the)(?: [\w-]+){1,4} (?:is|are|was|were|has|have|ends)\b"
-    r"|(?:i|we)(?:['’]\w+)? \w)|[，；,;](?=我|[^，他她它这那]{2,8}[是叫在有姓])",
+    r"(?:,|;|,? and|,? but) (?=(?:my|our|the|[\w-]+)(?: [\w-]+){1,4} (?:is|are|was|were|has|have"
+    r"|ends)\b"
+    r"|(?:i|we|s?he)(?:['’]\w+)? \w)|[，；,;](?=[我他她]|[^，它这那]{2,8}[是叫在有姓])",
     re.IGNORECASE,
 )
 _OWN = re.compile(
-    r"\b(?i:i|we|my|our|me|us|you|your)\b|^(?:[Tt]he|[A-ZÀ-Þ]\w+ (?:is|has|was|\w+s)) |[我你]"
-    r"|^[^他她它这那]{2,8}[是叫在有姓]"
+    r"\b(?i:i|we|my|our|me|us|you|your)\b|^(?:[Tt]he|[A-ZÀ-Þ]\w+ (?:is|has|was|\w+(?:s|ed))) "
+    r"|[我你]|^[^他她它这那]{2,8}[是叫在有姓]"
 )
 _BEHIND = re.compile(
     r"\b(?:s?he|its?|they|him|hers?|his|them|theirs?|there(?! (?:is|are|was))|(?:that|this)(?:['’]s"
     r"| is| was))\b|[他她它]|[这那](?!个?[周星月])",
     re.IGNORECASE,
+)
+_PERSON = re.compile(
+    rf"\b(?i:my|our) (?:[\w-]+ ){{0,2}}?(?:{'|'.join(PEOPLE)})(?:[ -]in[ -]law)?(?: [A-Z]\w+)*"
+    rf"|(?:我们?[的家]?)?{CHINESE_PEOPLE}(?:[小老阿].)?"
 )
 _CHINESE_NOUN = re.compile(
     "(?:关于)?我们?[家的]?的?([\u4e00-\u9fff]{1,4}?)(?:的?(?:名字?|事情?)|叫什么.*|是谁|住?在?哪.*)?"
@@ -191,32 +197,51 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
 def _cut(text: str, fit: Callable[[str], float], least: float) -> tuple[str, str]:
     """Divide a text into the clauses that fit what is meant, and what can be read without them.
 
-    All of it is meant if no clause alone fits, or nothing else states something of its own.
+    A clause of "she" is read as one of whom the clause before it names. All of it is meant if no
+    clause alone fits, or nothing else states something of its own.
     """
-    sentences = [
-        (_CLAUSE.split(text[start:end].rstrip(_ENDS)), start, after)
-        for start, end, after in sentence_spans(text)
-    ]
-    meant = [part for parts, *_ in sentences for part in parts if fit(part) >= least]
-    values = {one for part in meant for one in _values(part) if any(map(str.isdigit, one))}
+    sentences: list[tuple[list[tuple[str, str, str]], int, int]] = []
+    who = before = ""
+    for start, end, after in sentence_spans(text):
+        read: list[tuple[str, str, str]] = []
+        for part in _CLAUSE.split(text[start:end].rstrip(_ENDS)):
+            is_led = _BEHIND.match(part)
+            alone = readable(part, who) if is_led and who else part
+            is_matter = is_led or fit(part) > fit(before)
+            read.append((part, alone, before if is_matter else ""))
+            who, before = (who if is_led else _person(part)), part
+        sentences.append((read, start, after))
+    every = [one for read, *_ in sentences for one in read]
+    meant = [one for one in every if fit(one[1]) >= least]
+    meant = meant or [one for one in every if one[2] and fit(f"{one[2]} {one[0]}") >= least]
+    values = {one for part in meant for one in _values(part[0]) if any(map(str.isdigit, one))}
     comma = "，" if has_cjk(text) else ", "
     rest, is_gone, is_own = "", False, False
-    for parts, start, after in sentences:
+    for read, start, after in sentences:
         left: list[str] = []
-        for part in parts:
-            own = _OWN.search(part)
-            is_behind = is_gone and (own is None or _BEHIND.search(part))
-            is_gone = bool(part in meant or is_behind or values & _values(part))
+        for part, alone, before in read:
+            own, was_gone = _OWN.search(alone), is_gone
+            is_behind = was_gone and (own is None or (alone == part and _BEHIND.search(part)))
+            is_gone = bool((part, alone, before) in meant or is_behind or values & _values(part))
             if not is_gone:
-                left.append(part)
+                left.append(alone if was_gone else part)
                 is_own = is_own or own is not None
         whole = text[start:after]
-        if len(left) == len(parts):
+        if left == [part for part, *_ in read]:
             rest += whole
         elif left:
-            end = whole[len(whole.rstrip().rstrip(_ENDS)) :]
-            rest += comma.join([left[0][:1].upper() + left[0][1:], *left[1:]]) + end
-    return (comma.join(meant), rest.strip()) if meant and is_own else (text, "")
+            mark = whole[len(whole.rstrip().rstrip(_ENDS)) :]
+            rest += comma.join([left[0][:1].upper() + left[0][1:], *left[1:]]) + mark
+    gone = comma.join(alone or part for part, alone, _ in meant)
+    return (gone, rest.strip()) if meant and is_own else (text, "")
+
+
+def _person(clause: str) -> str:
+    """Read whom "she" means behind a clause, as it names them; "" if it names nobody."""
+    if named := [*_PERSON.finditer(clause)]:
+        return named[-1][0]
+    name = subject(clause, clause.lower())
+    return clause[: len(name)] if name and clause.lower().startswith(name) else ""
 
 
 def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record | None:
