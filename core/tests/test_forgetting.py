@@ -278,6 +278,8 @@ KNOWN = [
     ("We're off to Tenby at Easter.", "forget about Tenby", "", "Forget Paris, let's go to Wales."),
     ("Elena wants to leave her husband.", "Can you forget that Elena wants to leave her husband?",
      "", "Can you forget that Elena is late?"),
+    ("The door code is 4711.", "Forget my PIN. Please forget the door code, all of it.", "",
+     "Please forget the milk."),
     ("Tom's new number is 07 98.", "Please delete Tom's new number. I like figs.", "I like figs.",
      "Delete Tom's number from the sheet."),
     ("小李下个月要辞职。", "请忘掉小李要辞职。", "", "请忘掉小王的红烧肉。"),
@@ -306,6 +308,7 @@ REMAINS = [
     ("Forget what I said about Ann and figs, she'd hate it. Also she's moved to Bath.",
      "Also Ann's moved to Bath."),
     ("Delete what I told you about my pay, shouldn't have pasted it", ""),
+    ("Forget my PIN, all of it, Al says I shouldn't tell it to you. I like figs.", "I like figs."),
     ("scrub my salary from your notes, but keep that I report to Dana", "I report to Dana"),
     ("请忘掉我的工资，不该说的。我喜欢无花果。", "我喜欢无花果。"),
 ]  # fmt: skip

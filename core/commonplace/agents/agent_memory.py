@@ -439,21 +439,25 @@ class AgentMemory:
     def _confirm(self, write: TurnWrite) -> Plan[None]:
         """Ask the memory whether it has what the messages of a turn may ask to forget."""
         doubtful = self._doubtful(write.messages, write.scope)
-        for one in doubtful:
+        for text, named in doubtful.items():
             ids = self._ids(write.messages, write.scope)
-            named = split_forget_requests(one.text, is_known=True).asked
             with contextlib.suppress(Exception):  # stored whole, as what asks nothing
                 if (yield from is_known(write.scope, named, self.policy, ids)):
-                    self._known[(write.scope.key, one.text)] = True
+                    self._known[(write.scope.key, text)] = True
         if doubtful:
             asked = [*write.named, *self._requests(write.messages, write.scope)]
             write.named = list(dict.fromkeys(asked))
             write.count = len(self._stated(write.messages, write.scope))
 
-    def _doubtful(self, messages: Sequence[Message], scope: Scope) -> list[Message]:
-        """List what asks to forget something only if the memory has it, and may not have it."""
-        split = partial(self._split, scope=scope)
-        return [one for one in messages if split(one, is_known=True).asked != split(one).asked]
+    def _doubtful(self, messages: Sequence[Message], scope: Scope) -> dict[str, list[str]]:
+        """Read by text what is to be forgotten only if the memory has it, where it may not."""
+        found: dict[str, list[str]] = {}
+        for one in messages:
+            sure = self._split(one, scope).asked
+            asked = self._split(one, scope, is_known=True).asked
+            if asked != sure:
+                found[one.text] = [named for named in asked if named not in sure]
+        return found
 
     def _split(self, one: Message, scope: Scope, *, is_known: bool = False) -> ForgetSplit:
         if one.role != "user":
@@ -471,7 +475,8 @@ class AgentMemory:
         if isinstance(self.lazy.opening_error, MISCONFIGURED):  # there is nowhere to write it
             return None
         later = self._doubtful(messages, scope)
-        messages = [one for one in self._stated(messages, scope) if one.id and one not in later]
+        messages = self._stated([one for one in messages if one.text not in later], scope)
+        messages = [one for one in messages if one.id is not None]
         ids, done = self._ids(messages, scope), Accepted(id(self))
         if shown is not None:
             shown.own_ids.update(ids)

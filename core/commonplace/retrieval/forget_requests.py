@@ -181,7 +181,7 @@ _POLITE = _pattern(
     r"\W*(?:also|and|so|oh|ah|well|(?:and |but )?(?:keep|leave) (?:the rest|everything else)"
     r"|if (?:it|that|possible|you (?:have|know|still))\b.*|one (?:(?:more|last) )?thing"
     r"|(?:a )?(?:quick|small) \w+|ps|btw|by the way|actually|anyway|on second thoughts?|übrigens"
-    r"|por cierto"
+    r"|por cierto|all of (?:it|them|that)|every bit of it"
     r"|[哦嗯哎啊]?(?:对了)?|另外|还有|那|顺便|拜托|求你了?"
     rf"|(?:(?:would|could|can|will) you ?)?(?:{_PLEASE})? ?(?:do me a favou?r)?)\W*"
 )
@@ -207,7 +207,7 @@ _BEHIND = _pattern(
     r"|[他她它]|那(?=是))(?P<is>['’]s|s(?= \d))?(?P<rest>.*)|(?:怕|免得|省得|不[该应小]|太|刚才?不)"
     r".*|[^\W我你\da-z]{1,4}了\W*$|\W*(?:(?:because|since|as|but|so|and) )*(?:(?:is|was|were|ha[sd]"
     r"|have|do|did|does|should|could|would|must|can)(?:n['’]t)?|never|not|none|too|just|only|rather"
-    r"|wrong|(?-i:[a-z])+\W*$)(?![\w'’]).*",
+    r"|wrong|(?-i:[a-z])+\W*$)(?![\w'’]).*|.*\b(?:tell|say|share|mention|keep) (?:it|that)\b.*",
 )
 _PARTICIPLE = re.compile(r" (?:got|\w+ed)\b")  # "'s" may be "is" or "has"
 _KEEP = _pattern(r"^\s*(?:but |and )?keep that ")
