@@ -298,6 +298,7 @@ def test_anything_is_forgotten_that_the_memory_has(memory, way, told, request_, 
         mine.accept([Message(text=text, id=text)], ALICE)
         said = [Message(text=text, id=text), Message(text=told, role="assistant", id=f"re {text}")]
         turn(mine, way, said[:1] if text == other else said)
+        asyncio.run(mine.wait_for_writes(60))
         memory.flush()
 
     assert sorted(filter(None, [left, other])) == texts(memory)
