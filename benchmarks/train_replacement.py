@@ -44,7 +44,7 @@ PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")
 FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
-PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as people and extractors tell most
+PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as most statements are told
 _PLAIN_COUNTS = 2.0  # as much as other pairs
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"

@@ -54,7 +54,6 @@ _ADDS = WordPattern(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b",
     r"又|也|还(?!给|清)|另|二|も",
 )
-_ABBREVIATED = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. ")
 _NUMBERS = re.compile(r"\d+")
 _WORDS = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|['’@.+-])*[^\W{CJK}]")
 
@@ -506,7 +505,7 @@ def _changes_of(newer: _Told, slots: Sequence[tuple[str, str, str]]) -> tuple[bo
 
 @lru_cache(maxsize=4_096)
 def _told(text: str, names: frozenset[str]) -> _Told:
-    said = statements(_ABBREVIATED.sub(r"\1 ", text)) or (text,)
+    said = statements(text) or (text,)
     owners = [subject(one, one.lower()) for one in said]
     owners = ["" if one in SELF or one in names else KIN.get(one, (one,))[0] for one in owners]
     stems = frozenset().union(*map(vocabulary, names))
