@@ -655,6 +655,21 @@ def test_what_is_not_there_is_named_with_a_way_out(run, ids, words: list[str], s
     assert "Errno" not in done.stderr
 
 
+def test_an_export_of_one_user_takes_the_place_that_is_left_out(run, ids, tmp_path: Path):
+    run("add", "Bob is tall", "--user", "bob")
+    hers = run("export", "--user", "alice", "hers.jsonl")
+    again = run("export", "memory", "again.jsonl", "--user", "alice")
+    without = run("export", "memory", "--user", "alice")
+
+    assert (hers.exit_code, again.exit_code) == (0, 0)
+    text = (tmp_path / "hers.jsonl").read_text("utf-8")
+    assert text == (tmp_path / "again.jsonl").read_text("utf-8")
+    assert '"user_id":"alice"' in text
+    assert "bob" not in text.lower()
+    assert (without.exit_code, without.stdout) == (2, "")
+    assert "FILE is missing" in without.stderr
+
+
 def test_a_model_that_fastembed_lacks_is_bad_usage():
     pytest.importorskip("fastembed", reason="pip install 'commonplace-memory[local]'")
     with pytest.raises(InvalidRecordError, match=r"'fastembed:no' is no model of fastembed. Give"):

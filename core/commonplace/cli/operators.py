@@ -151,8 +151,8 @@ def copy(
 
 @operators.register(again=_ANEW)
 def export(
-    place: PlaceName,
-    file: Path,
+    place: OptionalPlaceName = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", show_default=False)] = None,
     embedder: EmbedderName = SENTENCE,
     *,
     user: Annotated[
@@ -161,12 +161,13 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write all memories, without vectors, to a file of JSON lines, which `import file` reads."""
+    place, [name] = arguments.split_words(place, FILE=file)
     with arguments.opened(place, embedder, create=False) as memory, progress() as show:
-        number = admin.export(memory, file, user=user, progress=show)
+        number = admin.export(memory, Path(name), user=user, progress=show)
     if as_json:
-        document({"file": str(file), "lines": number})
+        document({"file": name, "lines": number})
     else:
-        answer(f"{number} lines are in {file}.")
+        answer(f"{number} lines are in {name}.")
 
 
 @imports.register("file", again=_GOES_ON)

@@ -38,8 +38,9 @@ class OnceCommand(TyperCommand):
         """Parse the arguments."""
         if not ctx.resilient_parsing:
             given = self.make_parser(ctx).parse_args([*args])[2]
-            for option in filter(_has_one_value, self.params):
-                if given.count(option) > 1:
+            for option in self.params:
+                has_one_value = option.param_type_name == "option" and not option.multiple
+                if has_one_value and not option.is_flag and given.count(option) > 1:
                     message = f"{option.opts[0]} is given twice. Give it once."
                     raise typer.BadParameter(message, ctx)
         return super().parse_args(ctx, args)
@@ -58,7 +59,3 @@ class Commands(typer.Typer):
         """Add a command."""
         add = self.command(name, cls=OnceCommand, rich_help_panel=self._panel)
         return lambda function: add(exit_on_error(function, again))
-
-
-def _has_one_value(option: Any) -> bool:
-    return option.param_type_name == "option" and not (option.multiple or option.is_flag)
