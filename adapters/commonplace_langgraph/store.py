@@ -89,8 +89,8 @@ class CommonplaceStore(OpenedMemory, BaseStore):
     never shown, whatever `omit_expired` says.
 
     Whatever was put through a store is found by `get`, `search` and `list_namespaces` under every
-    prefix of its namespace, the empty one included. What others learned about a user is found where
-    the namespace or prefix names the user by the template, and nowhere else.
+    prefix of its namespace, the empty one included. Facts that others learned about a user are
+    found where the namespace or prefix names the user by the template, and nowhere else.
 
     Args:
         memory: an open memory, which the caller closes; the path of its folder, opened on first use

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 
 from langgraph.store.base import (
     GetOp,
@@ -22,7 +22,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
+from commonplace import InvalidFilterError, InvalidRecordError, Kind, Match, Record, Scope
 from commonplace.agents import Plan, call, check_choice, check_integer, check_list
 
 from .store_items import (
@@ -51,6 +51,7 @@ _MISSING = object()
 _COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
 IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
+_KINDS = tuple({*get_args(Kind)} - {"episode", "summary"})  # a conversation is no item
 
 # A memory ranks the candidates for 50, or for as many as are asked for. So the first 50 are always
 # ranked among those, the next among 200, and so on: whatever the pages, they are one order.
@@ -225,7 +226,7 @@ def _listed(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
         # Of many scopes each has but few of the newest.
         size = min(_PAGE_SIZE, 1 + (op.end - 1) // len(cursors))
         pages = yield [
-            call("list", scope, limit=size, cursor=cursor, **asking)
+            call("list", scope, limit=size, cursor=cursor, kinds=_KINDS, **asking)
             for scope, cursor in cursors.items()
         ]
         found = sorted((*found, *(record for page in pages for record in page)), key=_age)
@@ -261,7 +262,7 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     for step in (first, *(step for step in _STEPS if step > first)):
         if step > _STEPS[-1]:
             break
-        matches = yield call("search", op.query, scopes, top_k=step, **asking)
+        matches = yield call("search", op.query, scopes, top_k=step, kinds=_KINDS, **asking)
         for item, score in (yield from _resolve_parts(matches, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
@@ -361,15 +362,14 @@ def _namespaces_of_user(prefix: Namespace, template: NamespaceTemplate) -> Plan[
         return is_one and not item.has_place  # else none gets onto the page, and all are looked at
 
     for where in elsewhere:
-        yield call("list", scope, where=where, predicate=predicate, limit=1)
+        yield call("list", scope, where=where, predicate=predicate, kinds=_KINDS, limit=1)
     return held
 
 
 def _fits(namespace: Namespace, kind: str, path: Namespace) -> bool:
     if len(path) > len(namespace):
         return False
-    end = len(namespace) - len(path)
-    part = namespace[: len(path)] if kind == "prefix" else namespace[end:]
+    part = namespace[: len(path)] if kind == "prefix" else namespace[len(namespace) - len(path) :]
     return all(want in ("*", held) for held, want in zip(part, path, strict=True))
 
 

@@ -247,7 +247,6 @@ def steps(p):
     return agent.invoke(asked(), CONFIG | {"recursion_limit": 5})
 
 
-LISTED = "the user's message is stored by then, and a store on the same memory lists it"
 CASES = [
     Case("create_agent(middleware=, store=, checkpointer=).invoke(input, config)", lambda p: said(p.agent(AIMessage("hello")))),
     Case("ainvoke(input, config)", lambda p: spoken(asyncio.run(p.agent(AIMessage("hello")).ainvoke(asked(), CONFIG))["messages"])),
@@ -259,7 +258,7 @@ CASES = [
     Case("invoke(...) again on the thread", twice),
     Case("get_state_history(config)", history),
     Case("get_state(config).values: keys", kept_state, "`commonplace_turn` too, None between turns; it is in no result"),
-    Case("create_agent(tools=): `ToolRuntime.store` in a tool", lambda p: said(p.agent(calls("keep", text="tea"), tools=[keep])), LISTED),
+    Case("create_agent(tools=): `ToolRuntime.store` in a tool", lambda p: said(p.agent(calls("keep", text="tea"), tools=[keep]))),
     Case("create_agent(tools=): what the model is offered", lambda p: [said(p.agent(tools=[keep])), p.model.bound], "`search_memory` and `add_memory` too, as `policy=` says"),
     Case("create_agent(system_prompt=): what the model sees", lambda p: [said(p.agent(system_prompt="Be brief.")), p.model.seen], "how to use the memory tools is added, with the tools alone"),
     Case("create_agent(response_format=)", lambda p: p.agent(calls("City", name="Oslo"), response_format=ToolStrategy(City)).invoke(asked(), CONFIG)["structured_response"].name),
@@ -269,16 +268,16 @@ CASES = [
     Case("before_agent(state, runtime), after_agent(state, runtime): nodes", lambda p: sorted(one.rpartition(".")[2] for one in p.agent().get_graph().nodes)),
     Case("wrap_model_call(request, handler): what the model sees of a known user", told, "what the memory knows is in a note before the question, in no state or checkpoint"),
     Case("wrap_tool_call(request, handler) of a tool that fails", lambda p: said(p.agent(calls("broken"), tools=[broken]))),
-    Case("after_agent(state, runtime): what `store.search(namespace)` finds", remembered, "the turn is remembered, and a store on the same memory lists it"),
+    Case("after_agent(state, runtime): what `store.search(namespace)` finds", remembered),
     Case("a model that fails", failing),
     Case("a run that ends at its recursion limit", steps),
     Case("a run that names no user", lambda p: said(p.agent(AIMessage("hello")), config={"configurable": {"thread_id": "t"}})),
     Case("a run that names a user by an id with a line break", lambda p: said(p.agent(AIMessage("hello")), config={"configurable": {"thread_id": "t", "user_id": "a\nb"}}), "`InvalidScopeError` before the model is called: map ids with `user_id=`"),
-    Case("beside HumanInTheLoopMiddleware, before it", approved("after"), LISTED),
-    Case("beside HumanInTheLoopMiddleware, after it", approved("before"), LISTED),
+    Case("beside HumanInTheLoopMiddleware, before it", approved("after")),
+    Case("beside HumanInTheLoopMiddleware, after it", approved("before")),
     Case("beside SummarizationMiddleware", summarized),
     Case("beside PIIMiddleware", redacted),
-    Case("beside ModelCallLimitMiddleware", limited, LISTED),
+    Case("beside ModelCallLimitMiddleware", limited),
     Case("beside TodoListMiddleware", lambda p: said(p.agent(AIMessage("hello"), before=[TodoListMiddleware()]))),
     Case("beside ToolRetryMiddleware", retried),
 ]  # fmt: skip

@@ -58,17 +58,32 @@ def test_what_another_agent_learned_is_found_and_the_other_way_round(
     memory: Memory, store: CommonplaceStore
 ) -> None:
     told = Scope(user_id="alice", agent_id="planner", session_id="s1")
-    memory.add([Message(text="I keep bees"), Fact(text="Alice rows", metadata={"n": 1})], told)
+    memory.add(["Alice keeps bees", Fact(text="Alice rows", metadata={"n": 1})], told)
     store.put(HERS, "k", {"content": "Alice drinks green tea"})
 
     found = {one.value["content"]: one for one in store.search(HERS, query="bees")}
-    assert set(found) == {"I keep bees", "Alice rows", "Alice drinks green tea"}
+    assert set(found) == {"Alice keeps bees", "Alice rows", "Alice drinks green tea"}
     assert found["Alice rows"].value == {"content": "Alice rows", "kind": "fact", "n": 1}
     assert contents(store.search(HERS, filter={"n": 1})) == ["Alice rows"]
-    assert contents(store.search(HERS, filter={"kind": "episode"})) == ["I keep bees"]
+    assert store.search(HERS, filter={"kind": "preference"}) == []
     rows = found["Alice rows"]
     assert store.get(HERS, rows.key) is not None
     assert memory.search("green tea", ALICE)[0].record.text == "Alice drinks green tea"
+    assert store.list_namespaces(prefix=HERS) == [HERS]
+
+
+def test_the_turns_of_a_conversation_are_no_items(memory: Memory, store: CommonplaceStore) -> None:
+    told = Scope(user_id="alice", session_id="s1")
+    memory.add(
+        [Message(text="Which tea do I drink?"), Message(role="assistant", text="Done.")], told
+    )
+    memory.add(Fact(text="They talked about tea.", kind="summary"), told)
+    listed = store.list_namespaces(prefix=HERS)
+    store.put(HERS, "k", {"memory": "Alice drinks green tea"})
+
+    assert listed == []
+    for found in (store.search(HERS), store.search(HERS, query="tea"), store.search(("memories",))):
+        assert [one.value["memory"] for one in found] == ["Alice drinks green tea"]
     assert store.list_namespaces(prefix=HERS) == [HERS]
 
 
