@@ -461,6 +461,29 @@ async def test_nobody_waits_again_for_a_memory_that_hangs_while_it_opens(tmp_pat
 # -- plans -------------------------------------------------------------------------------------
 
 
+LETTER = "\n".join(
+    ["Dear tenants,", *["The lift stands still on Friday, for an hour."] * 20, "Yours"]
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        (f"Summarise this letter.\n\n{LETTER}", "Summarise this letter."),
+        (f"{LETTER}\n\nSo it goes. When am I away?", "When am I away?"),
+        (f"这是物业的信。我哪天不在？\n{LETTER}", "我哪天不在？"),
+        (LETTER, "Dear tenants, The lift stands still on Friday, for an hour. Yours"),
+        ("I like tea. When am I away? Tell me.", "I like tea. When am I away? Tell me."),
+    ],
+)
+def test_what_asks_around_a_long_text_is_searched_for(memory, monkeypatch, query, asked):
+    searched = []
+    monkeypatch.setattr(memory, "search", lambda text, *_, **__: searched.append(text) or [])
+    AgentMemory(memory, Policy(), log="tests").recall(Scope(user_id="a"), query)
+
+    assert searched == [asked]
+
+
 def test_a_plan_gets_results_in_order_and_errors_where_it_made_the_call(memory):
     def plan():
         yield call("add", "Alice likes tea.", ALICE)

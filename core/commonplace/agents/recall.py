@@ -23,6 +23,7 @@ from ..retrieval.utterance_kinds import (
     knows_nothing,
     needs_no_memory,
     normalize,
+    sentences,
     statements,
 )
 from ..sans_io import Call, Plan, call
@@ -36,6 +37,7 @@ MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
 MAX_INSTRUCTIONS = 600
 _PROFILE_RECORDS = 20
+_PASTED = 600  # bytes of a query; in a longer one is the text that it is about
 _OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
 LEAST_FETCHED = 30
 """Matches asked for at least: the questions asked before are as many for one memory as for five."""
@@ -51,6 +53,7 @@ _OF_SCORES = 0.15  # power of the odds of their scores in it
 _NEW = 0.2  # most of an answer's words that the user's line has not, which it repeats
 _CLAUSES = re.compile(r"[,，;；：!！]|:(?!\d)|(?<=that) |(?=\byou)|(?=[你您])", re.IGNORECASE)
 _TOLD_TO = WEAK.union("我你您们")
+_BREAK = " \n "  # between texts, so that none runs on in the next
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
@@ -89,8 +92,7 @@ def recall(
     which a query like them does not bring back. In front of them, in the first turn of a session,
     stands the summary of the last one. A turn of which no extracted fact holds any more is
     left out. All sessions of the scope are searched, and all agents when the policy says so. Of a
-    long query the beginning and the end are searched for: a question stands before or after what it
-    is about.
+    long query what asks is searched for, which stands before or after what it is about.
 
     Args:
         held: the running conversation, which is not repeated.
@@ -113,7 +115,7 @@ def recall(
     if not text:
         return known
     most = max(LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
-    matches: Sequence[Match] = yield search_call(where, text, policy, most)
+    matches: Sequence[Match] = yield search_call(where, _question(text), policy, most)
     said = replaced | _normalized(one.record for one in known)
     current = yield from _without_outdated(where, matches)
     new = [match for match in current if normalize(match.record.text) not in said]
@@ -143,8 +145,8 @@ def last_summary(
     It helps, and is shown, if the conversation does not hold it, and if no fact that was extracted
     from the turns that it stands for has ended since: it would tell what no longer holds.
     """
-    is_wanted = not policy.kinds or "summary" in policy.kinds
-    if scope.session_id is None or not (policy.summaries and is_wanted) or policy.where is not None:
+    is_wanted = policy.summaries and _recalls(policy, "summary") and policy.where is None
+    if scope.session_id is None or not is_wanted:
         return []
     own: SessionPage = yield call("sessions", scope, limit=1)
     if own and own[0].turns > 1:  # one may be what the user just said
@@ -153,8 +155,7 @@ def last_summary(
     others = (one.summary for one in page if one.scope.session_id != scope.session_id)
     found = without_held([one for one in others if one is not None][:1], held)
     if found and found[0].sources:
-        sources = found[0].sources
-        outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, sources)
+        outdated: object = yield call("admin.outdated_turns", where, found[0].sources)
         found = [] if outdated else found
     return [Match(record=one, score=1.0, score_details={"summary": 1.0}) for one in found]
 
@@ -188,6 +189,16 @@ def shorten(text: str, limit: int = MAX_QUERY) -> str:
         return text
     head = (limit - 3) // 2
     return f"{text[:head]} … {text[-(limit - 3 - head) :]}"
+
+
+def _question(text: str) -> str:
+    """Cut a long text to its first and last two sentences, those that ask if any does.
+
+    What stands between is at hand, such as a pasted letter: no more is to be found for it.
+    """
+    said = sentences(text) if len(text.encode()) > _PASTED else []
+    ends = [*dict.fromkeys((*said[:2], *said[-2:]))]
+    return " ".join([one for one in ends if one not in statements(one)] or ends) or text
 
 
 def search_call(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
@@ -318,17 +329,9 @@ def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match
 def without_held(records: Iterable[Record], held: Conversation | None) -> list[Record]:
     """Leave out the records that the running conversation holds already."""
     held = held or Conversation()
-    said = _joined(held.texts)
-    return [
-        record
-        for record in records
-        if record.id not in held.ids and not contains(said, normalize(record.text))
-    ]
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """Join texts so that none of them runs on in the next."""
-    return " \n ".join(map(normalize, texts))
+    said = _BREAK.join(map(normalize, held.texts))
+    new = (record for record in records if record.id not in held.ids)
+    return [record for record in new if not contains(said, normalize(record.text))]
 
 
 def _tells(turn: Record) -> bool:
@@ -338,8 +341,7 @@ def _tells(turn: Record) -> bool:
 
 
 def _is_near(match: Match, best: float) -> bool:
-    is_answer = match.record.role == "assistant"
-    return match.score >= best * (_ANSWERED if is_answer else BESIDE)
+    return match.score >= best * (_ANSWERED if match.record.role == "assistant" else BESIDE)
 
 
 def _is_drawn_from(fact: Record, turn: Record) -> bool:
@@ -356,7 +358,7 @@ def _told(
 
     A user's line stands in the place of an answer that repeats it.
     """
-    said, known = _joined([*held.texts, stated]), vocabulary(stated)
+    said, known = _BREAK.join(map(normalize, [*held.texts, stated])), vocabulary(stated)
     users = [one for one in matches if one.record.role == "user" and _tells(one.record)]
     told: dict[str, Match] = {}
     for found in matches:
