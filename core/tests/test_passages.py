@@ -133,3 +133,14 @@ def test_a_passage_with_the_answer_that_is_asked_for_is_chosen_among_equals():
 
     assert 0 == chosen(parts, "Is it so?")
     assert 7 == chosen(parts, "When is it?")
+
+
+def test_what_the_first_passage_names_counts_for_one_that_tells_more():
+    greeting = f"Dear Ms Holm, thank you for your order with Tallis{', as ever' * 17}."
+    code = f"Your booking reference is MK-204, so please note it{', and keep it' * 11}."
+    parts = [greeting, *STAIRS[:6], code, *STAIRS[6:]]
+    cosines = [0.5] + [0.3] * 6 + [0.33] + [0.3] * 3
+
+    assert 7 == chosen(parts, "What is the booking reference with Tallis?", cosines)
+    assert 0 == chosen(parts, "Who has an order with Tallis?", cosines)
+    assert 0 == chosen(parts, "What is a greeting?", cosines)
