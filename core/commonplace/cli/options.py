@@ -38,9 +38,9 @@ class OnceCommand(TyperCommand):
         """Parse the arguments."""
         if not ctx.resilient_parsing:
             given = self.make_parser(ctx).parse_args([*args])[2]
-            for option in self.params:
-                has_one_value = option.param_type_name == "option" and not option.multiple
-                if has_one_value and not option.is_flag and given.count(option) > 1:
+            options: list[Any] = [one for one in self.params if one.param_type_name == "option"]
+            for option in options:
+                if not (option.multiple or option.is_flag) and given.count(option) > 1:
                     message = f"{option.opts[0]} is given twice. Give it once."
                     raise typer.BadParameter(message, ctx)
         return super().parse_args(ctx, args)
