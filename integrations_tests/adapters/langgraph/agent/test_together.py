@@ -36,11 +36,10 @@ def ask(agent, context, text, user="alice", thread="t"):
     agent.invoke({"messages": [("user", text)]}, config_of(user, thread), context=context(user))
 
 
-def test_what_an_agent_is_told_is_in_the_store_and_what_is_put_there_it_recalls(graph, context):
+def test_what_is_put_in_the_store_an_agent_recalls_and_its_turns_are_no_items(graph, context):
     agent, chat = graph()
     ask(agent, context, "I keep bees")
-    [found] = agent.store.search(HERS, query="bees", limit=1)
-    assert (found.namespace, found.value["content"]) == (HERS, "I keep bees")
+    assert agent.store.search(HERS, query="bees") == agent.store.search(HERS) == []
 
     agent.store.put((*HERS, "notes"), "k", {"drink": {"name": "tea"}, "hot": True})
     agent.store.put(HERS, "secret", {"content": "The drink is a secret"}, index=False)
