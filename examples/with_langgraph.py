@@ -18,7 +18,7 @@ Prints:
       the model was shown: [...,今天] user: 我住在杭州，最喜欢龙井茶。
       bob: Which food am I allergic to?
       the model was shown: nothing
-      the store, asked for alice: I am allergic to peanuts.
+      the store, asked for alice: Alice's cat is called Miso.
       the first thread goes on after: I am allergic to peanuts. | Noted.
       its owner is forgotten, and it is gone: True
 """
@@ -88,8 +88,9 @@ def ask(memory: Memory) -> None:
         print(
             f"  {user}: {text}\n  the model was shown: {'; '.join(model.remembered) or 'nothing'}"
         )
-    [best] = agent.store.search(("memories", "alice"), query="peanuts", limit=1)
-    print(f"  the store, asked for alice: {best.value['content']}")
+    agent.store.put(("memories", "alice"), "cat", {"memory": "Alice's cat is called Miso."})
+    [best] = agent.store.search(("memories", "alice"), query="Which pets are there?")
+    print(f"  the store, asked for alice: {best.value['memory']}")
     first = thread_of("alice", "learn 0")
     held = agent.get_state(first).values["messages"]
     print(f"  the first thread goes on after: {' | '.join(message.text for message in held)}")
