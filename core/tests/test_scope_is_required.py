@@ -65,6 +65,7 @@ PUBLIC = {
     "AgentMemory.aclose": NO_ROWS,
     "AgentMemory.raise_misconfiguration": NO_ROWS,
     "AgentMemory.reopen_misconfigured": NO_ROWS,
+    "AgentMemory.with_policy": NO_ROWS,
     "AgentMemory.wait_for_writes": NO_ROWS,
     "Memory.close": NO_ROWS,
     "MemoryAdmin.list_namespaces": PORTS["GraphStore.list_namespaces"],
