@@ -195,6 +195,13 @@ def test_a_length_is_a_logarithm_up_to_a_bound(words: int, length: float) -> Non
     assert [0.0, length - 3] == values("length_turn", "?", *hits)
 
 
+def test_the_best_of_many_passages_is_nearer_by_chance() -> None:
+    hits = [fact("a"), fact("b"), fact("c")]
+    hits = [replace(one, passages=(0.1,) * n) for one, n in zip(hits, (0, 1, 4), strict=True)]
+
+    assert [0.0, 0.0, sqrt(2 * log(4))] == values("passages", "?", *hits)
+
+
 # -- turns around -------------------------------------------------------------------------------
 
 

@@ -628,6 +628,16 @@ class CandidateArrays:
         return [one if one is not None and one.hops == hops else None for one in found]
 
     @cached_property
+    def passages(self) -> Floats:
+        """By how much the best of a record's passages is likely to be nearer than a usual one.
+
+        In standard deviations: the greatest of n normal numbers grows with the root of 2 ln n.
+        """
+        numbers = np.array([max(1, len(hit.passages)) for hit in self._hits], float)
+        found: Floats = np.sqrt(2 * np.log(numbers))
+        return found
+
+    @cached_property
     def length(self) -> Floats:
         """Logarithm of the number of words, up to 400, less that of a usual turn.
 
@@ -706,6 +716,7 @@ FEATURES: Mapping[str, Feature] = {
     # A long text says more, and so it fits by chance more often.
     "length_fact": lambda c: c.length * ~c.is_turn,
     "length_turn": lambda c: c.length * c.is_turn,
+    "passages": lambda c: c.passages,
     # The turns around: the same measures over a window, the session's best, the question before.
     "late_around": _of_turns(lambda c: c.late_gain),
     "coverage_around": _of_turns(lambda c: c.coverage_gain),

@@ -321,6 +321,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "codes": ("has its numbers and codes", "含有数字和代码"),
         "length_fact": ("length of the fact", "事实的长度"),
         "length_turn": ("length of the turn", "发言的长度"),
+        "passages": ("number of its passages", "段落的数量"),
         "coverage_around": ("turns around it have the words", "前后发言含有这些词"),
     },
     "time": {
