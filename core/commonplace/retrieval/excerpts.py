@@ -35,7 +35,7 @@ def excerpt(hit: Hit, question: str, weights: Sequence[float] = ()) -> str:
     scores = [*cosines, *[min(cosines, default=0.0)] * (len(parts) - len(cosines))]
     words, asked = query_words(question), asked_type(question)
     counts: dict[tuple[int, ...], float] = {}
-    promise, plain = scores, [" ".join(["", *part.casefold().split()]) for part in parts]
+    promise, plain = scores, [f" {part.casefold()}".replace("\n", " ") for part in parts]
     every = weights or [1 / max(1, len(words))] * len(words)
     for (word, forms), share in zip(words.items(), every, strict=True):
         # Letters are compared, which takes a hundredth of the time.
