@@ -180,8 +180,8 @@ def test_ctrl_c_says_how_to_go_on_and_that_is_true(
             return None
 
     if name == "stats":  # tells of every 250 records only
-        contents = importlib.import_module("commonplace.admin.counts")
-        monkeypatch.setattr(contents, "BATCH", 10)
+        reading = importlib.import_module("commonplace.admin.backfill")
+        monkeypatch.setattr(reading, "BATCH", 10)
     monkeypatch.setattr(operators, "progress", Interrupted)
     stopped = run(*words)
     new = sorted(one.name for one in Path().iterdir())
