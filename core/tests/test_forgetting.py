@@ -305,6 +305,18 @@ def test_anything_is_forgotten_that_the_memory_has(memory, way, told, request_, 
     assert 1 == [one.name for one in events].count("retracted")
 
 
+def test_what_may_ask_to_forget_is_accepted_before_the_model_answers(memory):
+    say(memory, "The alarm code is 2580.")
+    mine = agent(memory, [])
+    branch = "Please forget the staging branch. I like tea."
+    for text in ("Please forget the alarm code. I like figs.", branch):
+        mine.accept([Message(text=text, id=text)], ALICE)
+    asyncio.run(mine.wait_for_writes(60))
+    memory.flush()
+
+    assert ["I like figs.", branch, "The alarm code is 2580."] == texts(memory)
+
+
 REMAINS = [
     ("Forget what I said about Ann and figs, she'd hate it. Also she's moved to Bath.",
      "Also Ann's moved to Bath."),

@@ -436,18 +436,18 @@ class AgentMemory:
             return None
         return TurnWrite(self, messages, scope, count, named, self._write_seconds())
 
-    def _confirm(self, write: TurnWrite) -> Plan[None]:
-        """Ask the memory whether it has what the messages of a turn may ask to forget."""
-        doubtful = self._doubtful(write.messages, write.scope)
-        for text, named in doubtful.items():
-            ids = self._ids(write.messages, write.scope)
+    def _confirm_write(self, write: TurnWrite) -> Plan[None]:
+        yield from self._confirm(write.messages, write.scope)
+        asked = [*write.named, *self._requests(write.messages, write.scope)]
+        write.named = list(dict.fromkeys(asked))
+        write.count = len(self._stated(write.messages, write.scope))
+
+    def _confirm(self, messages: Sequence[Message], scope: Scope) -> Plan[None]:
+        """Ask the memory whether it has what messages may ask to forget."""
+        for text, named in self._doubtful(messages, scope).items():
             with contextlib.suppress(Exception):  # stored whole, as what asks nothing
-                if (yield from is_known(write.scope, named, self.policy, ids)):
-                    self._known[(write.scope.key, text)] = True
-        if doubtful:
-            asked = [*write.named, *self._requests(write.messages, write.scope)]
-            write.named = list(dict.fromkeys(asked))
-            write.count = len(self._stated(write.messages, write.scope))
+                if (yield from is_known(scope, named, self.policy, self._ids(messages, scope))):
+                    self._known[(scope.key, text)] = True
 
     def _doubtful(self, messages: Sequence[Message], scope: Scope) -> dict[str, list[str]]:
         """Read by text what is to be forgotten only if the memory has it, where it may not."""
@@ -474,9 +474,8 @@ class AgentMemory:
         """Begin to accept what is not accepted yet, on a thread; None if that is nothing."""
         if isinstance(self.lazy.opening_error, MISCONFIGURED):  # there is nowhere to write it
             return None
-        later = self._doubtful(messages, scope)
-        messages = self._stated([one for one in messages if one.text not in later], scope)
         messages = [one for one in messages if one.id is not None]
+        messages = [one for one in messages if self._stated([one], scope)]
         ids, done = self._ids(messages, scope), Accepted(id(self))
         if shown is not None:
             shown.own_ids.update(ids)
@@ -490,7 +489,7 @@ class AgentMemory:
     def _accept_now(self, messages: Mapping[str, Message], scope: Scope, done: "Accepted") -> None:
         start, at = time.monotonic(), now()
         try:
-            done.set_result(self._run(accept_turn(messages, scope, self.policy)))
+            done.set_result(self._run(self._accepting(messages, scope)))
         except Exception as error:
             name: EventName | None = "failed"
             if may_be_tried_again(error):
@@ -499,10 +498,15 @@ class AgentMemory:
                 self.report(name, "write", scope, start, len(messages), error)
             done.set_result(error)
 
+    def _accepting(self, messages: Mapping[str, Message], scope: Scope) -> Plan[WriteResult]:
+        yield from self._confirm([*messages.values()], scope)
+        stated = {id_: said for id_, one in messages.items() for said in self._stated([one], scope)}
+        return (yield from accept_turn(stated, scope, self.policy))
+
     def _accept_again(self, messages: Sequence[Message], scope: Scope) -> None:
         ids, done = self._ids(messages, scope), Accepted(id(self))
         held = dict(zip(ids, messages, strict=True))
-        done.set_result(self._run(accept_turn(held, scope, self.policy)))
+        done.set_result(self._run(self._accepting(held, scope)))
         self.lazy.turns.begin(messages, ids, done)  # in the place of what failed
 
     def _stated(
@@ -584,7 +588,7 @@ class AgentMemory:
                 await memory.aflush(0.0)  # an asynchronous model needs this loop
 
     def _add(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
-        self._run(self._confirm(write))
+        self._run(self._confirm_write(write))
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
@@ -596,7 +600,7 @@ class AgentMemory:
         return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
 
     async def _aadd(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
-        await self._arun(self._confirm(write))
+        await self._arun(self._confirm_write(write))
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
