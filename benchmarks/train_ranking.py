@@ -76,7 +76,6 @@ WEIGHT_OF = {
     "updated value": 3.0,
     "before": 2.0,
     "first": 1.5,
-    "beside pasted": 6.0,  # else long texts, which answer their own questions, are in front of all
 }
 SHARE_OF_TOLD = 0.1  # something answers each, so they count less for the probability
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")

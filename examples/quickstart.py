@@ -4,9 +4,9 @@ Run it with `python examples/quickstart.py`.
 
 Prints:
     What can Alice not eat? -> Alice is allergic to peanuts. 0.93
-       because {'cosine': 3.53, 'late': 3.02}
-    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.96
-       because {'late': 4.99, 'cosine': 3.34}
+       because {'cosine': 3.47, 'late': 2.74}
+    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.95
+       because {'late': 4.78, 'cosine': 3.1}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

@@ -195,13 +195,6 @@ def test_a_length_is_a_logarithm_up_to_a_bound(words: int, length: float) -> Non
     assert [0.0, length - 3] == values("length_turn", "?", *hits)
 
 
-def test_the_best_of_many_passages_is_nearer_by_chance() -> None:
-    hits = [fact("a"), fact("b"), fact("c")]
-    hits = [replace(one, passages=(0.1,) * n) for one, n in zip(hits, (0, 1, 4), strict=True)]
-
-    assert [0.0, 0.0, sqrt(2 * log(4))] == values("passages", "?", *hits)
-
-
 # -- turns around -------------------------------------------------------------------------------
 
 
@@ -420,8 +413,13 @@ def test_texts_have_an_answer_of_the_type_that_is_asked_for() -> None:
         ("What did I eat in Lyon?", 0),
     ],
 )
-def test_a_question_is_for_what_holds_or_held(question: str, direction: int) -> None:
-    assert direction == candidates(question, [fact("I moved to Lyon.")]).direction
+def test_what_has_changed_counts_by_what_is_asked_for(question: str, direction: int) -> None:
+    texts = ["I moved to Lyon.", "我搬到里昂了。", "A town by the river."]
+    hits = [fact(text, 0.5) for text in texts]
+    own = candidates(question, hits).own
+
+    assert [direction * own[0], direction * own[1], 0.0] == values("change", question, *hits)
+    assert min(own) > 0
 
 
 def test_those_that_fit_about_as_well_stand_in_the_order_of_time() -> None:

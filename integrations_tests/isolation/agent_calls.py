@@ -132,6 +132,10 @@ class AgentCalls(Calls):
         scope = self._owner()
         self.ask_agent("report", scope, "recalled", "recall", scope, 0.0)
 
+    def do_agent_with_policy(self) -> None:
+        """Use the memory by a policy of its own."""
+        self.ask_agent("with_policy", self._owner(), self._agent.policy)
+
     def do_agent_raise_misconfiguration(self) -> None:
         """Raise nothing, as the memory is open."""
         self.ask_agent("raise_misconfiguration", self._owner())

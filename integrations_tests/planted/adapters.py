@@ -248,7 +248,7 @@ FAULTS = (
         name="langgraph-turn-twice",
         what="A turn that failed and is tried again is stored twice",
         file=f"{_LANGGRAPH}/convert.py",
-        old='text["text"], "user", text["name"], _message_id(text["id"], text["text"])',
+        old='text["text"], "user", text["name"], hash_id(text["id"], text["text"])',
         new='text["text"], "user", text["name"], __import__("uuid").uuid4().hex',
         tests=(f"{_LG_AGENT}/test_unanswered.py", "-k", "once"),
     ),

@@ -29,6 +29,7 @@ from .statement_words import (
     asks_before,
     asks_first,
     asks_now,
+    change_words,
     subject_fits,
 )
 from .times import asked_times, time_fit, without_time_words
@@ -475,6 +476,14 @@ class CandidateArrays:
         return asks_first(self._question)
 
     @cached_property
+    def change(self) -> Floats:
+        """What each says that tells of a change, where the question is for what holds or held."""
+        if not self.direction:
+            return self.zeros
+        says = np.array([change_words(text) for text in self.excerpts])
+        return self.direction * says * np.minimum(np.maximum(self.own, 0.0), 1.0)
+
+    @cached_property
     def _compared(self) -> Numbers:
         """The rows that may replace one of the best; without known vectors these alone."""
         return np.arange(len(self.records)) if self._scale.of_default else np.sort(self._best_rows)
@@ -628,16 +637,6 @@ class CandidateArrays:
         return [one if one is not None and one.hops == hops else None for one in found]
 
     @cached_property
-    def passages(self) -> Floats:
-        """By how much the best of a record's passages is likely to be nearer than a usual one.
-
-        In standard deviations: the greatest of n normal numbers grows with the root of 2 ln n.
-        """
-        numbers = np.array([max(1, len(hit.passages)) for hit in self._hits], float)
-        found: Floats = np.sqrt(2 * np.log(numbers))
-        return found
-
-    @cached_property
     def length(self) -> Floats:
         """Logarithm of the number of words, up to 400, less that of a usual turn.
 
@@ -716,7 +715,6 @@ FEATURES: Mapping[str, Feature] = {
     # A long text says more, and so it fits by chance more often.
     "length_fact": lambda c: c.length * ~c.is_turn,
     "length_turn": lambda c: c.length * c.is_turn,
-    "passages": lambda c: c.passages,
     # The turns around: the same measures over a window, the session's best, the question before.
     "late_around": _of_turns(lambda c: c.late_gain),
     "coverage_around": _of_turns(lambda c: c.coverage_gain),
@@ -738,6 +736,7 @@ FEATURES: Mapping[str, Feature] = {
     "on_date": lambda c: (c.dated == 1.0) * 1.0,
     "type": lambda c: c.type_fit,
     # What holds now, or was before.
+    "change": lambda c: c.change,
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer if c.direction else c.zeros,
     "replaced": lambda c: c.replaced**_SURE if c.direction >= 0 else c.zeros,

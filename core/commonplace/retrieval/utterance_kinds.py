@@ -17,7 +17,9 @@ _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
 _READ = re.compile(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
 # A dot within a word ends none: "nginx.service", "./run".
-_END = re.compile(rf"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|[!?…]+(?=[{CJK}])|(?=\n)|$")
+_END = re.compile(
+    rf"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]+|(?<![!?…])[!?…]++(?=[{CJK}])|(?=\n)|$"
+)
 # Behind these a dot is no end before a word that tells something, or before a small letter.
 _ABBREVIATED = re.compile(
     rf"(?<![^\W{CJK}])(?:(?i:[b-df-hj-np-tv-xz]{{2,4}}|prof|no|sra|e\.g|i\.e|z\.b)"
@@ -35,8 +37,8 @@ _OF_SPEAKER = re.compile(
     r"我(?:们|家)?\w{2,}",
     re.IGNORECASE,
 )
-_MARK = re.compile(r"[?？؟]\W*$")
-_STOP = re.compile(r"[.。!！…]\W*$")
+_ENDING = re.compile(r"(?<!\W)\W*+$")  # the signs at the end
+_ASKING_SIGNS, _STOPS = frozenset("?？؟"), frozenset(".。!！…")
 _CHINESE_QUESTION = re.compile(
     r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有|啥|咋"
 )
@@ -360,9 +362,10 @@ def contains(text: str, part: str) -> bool:
 
 
 def _asks(sentence: str) -> bool:
-    if _MARK.search(sentence):
+    ending = _ENDING.findall(sentence)[0]
+    if not _ASKING_SIGNS.isdisjoint(ending):
         return True
-    if _STOP.search(sentence):
+    if not _STOPS.isdisjoint(ending):
         return False
     is_asked = _CHINESE_QUESTION.search(sentence) and not _NOT_ASKING.search(sentence)
     return bool(is_asked or _ASKING.search(sentence))

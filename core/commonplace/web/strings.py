@@ -321,12 +321,12 @@ PARTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "codes": ("has its numbers and codes", "含有数字和代码"),
         "length_fact": ("length of the fact", "事实的长度"),
         "length_turn": ("length of the turn", "发言的长度"),
-        "passages": ("number of its passages", "段落的数量"),
         "coverage_around": ("turns around it have the words", "前后发言含有这些词"),
     },
     "time": {
         "date": ("near the asked time", "接近所问时间"),
         "on_date": ("at the asked time", "正是所问时间"),
+        "change": ("tells of a change", "说明有变化"),
         "newer": ("newer than the others", "比其他更新"),
         "newer_asked": ("new or old, as asked", "新旧符合所问"),
         "replaced": ("a newer one replaces it", "已被取代"),
