@@ -51,7 +51,8 @@ _MISSING = object()
 _COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
 IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
-_KINDS = tuple({*get_args(Kind)} - {"episode", "summary"})  # a conversation is no item
+# A conversation is no item.
+_KINDS = tuple(kind for kind in get_args(Kind) if kind not in ("episode", "summary"))
 
 # A memory ranks the candidates for 50, or for as many as are asked for. So the first 50 are always
 # ranked among those, the next among 200, and so on: whatever the pages, they are one order.
