@@ -462,10 +462,11 @@ def _as_earlier(match: Match) -> Match:
 def _without_sources(matches: list[Match]) -> list[Match]:
     """Put turns whose facts are among them last, so that they come only where there is room."""
     kept: list[Match] = []
+    sources: list[Match] = []
     for match in matches:
-        if not any(_is_drawn_from(one.record, match.record) for one in kept):
-            kept.append(match)
-    return kept + [one for one in matches if one not in kept]
+        is_source = any(_is_drawn_from(one.record, match.record) for one in kept)
+        (sources if is_source else kept).append(match)
+    return [*kept, *sources]
 
 
 def _facts_first(matches: list[Match]) -> list[Match]:
