@@ -162,6 +162,17 @@ class Dates(TypedDict):
     relative: list[list[Any]]
 
 
+class Dialogue(TypedDict):
+    """A conversation in which the assistant asks.
+
+    Attributes:
+        turns: each behind its role and a colon. ask: questions, each with the place of its answer.
+    """
+
+    turns: Sequence[str]
+    ask: Sequence[tuple[str, int]]
+
+
 class Sentences(TypedDict):
     """A file of sentences."""
 
@@ -175,6 +186,7 @@ class Sentences(TypedDict):
     negation: Sequence[Exact]
     pasted: Sequence[Pasted]
     typo: Sequence[Typo]
+    dialogue: Sequence[Dialogue]
     chatter: Sequence[str]
     unknown: Sequence[str]
     foreign: Sequence[str]
@@ -183,7 +195,18 @@ class Sentences(TypedDict):
 
 
 _LISTS = (
-    *("topic", "person", "change", "list", "event", "code", "negation", "pasted", "typo"),
+    *(
+        "topic",
+        "person",
+        "change",
+        "list",
+        "event",
+        "code",
+        "negation",
+        "pasted",
+        "typo",
+        "dialogue",
+    ),
     *("chatter", "unknown", "foreign", "replies"),
 )
 

@@ -27,6 +27,8 @@ from ranking_cases import (
 
 Group = tuple[Case, ...]
 FORMS = ("facts", "mixed", "turns")
+_SHORTEST, _LONGEST = 600, 32_000  # bytes of a text in which something is said
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 ASKED = 10  # questions of a memory that has answers for more
 MENTIONS_NOW = re.compile(
     r"\b(now(adays)?|current(ly)?|today|these days|at the moment|at present|still|latest"
@@ -406,6 +408,58 @@ def pasted(source: Source) -> Iterator[Group]:
         for one in draw.sample(told, 2):
             store.ask("beside pasted", draw.choice(one.asks), one.label)
         yield (store.case("pasted", source.language),)
+
+
+def dialogues(source: Source) -> Iterator[Group]:
+    """Make memories of conversations in which the assistant asks, mostly for a brief answer."""
+    draw = source.draw("dialogues")
+    for number, chosen in enumerate(rounds(draw, source.read["dialogue"], 2, 8)):
+        plan = telling(source, draw, source.some(draw, 4, 30), FORMS[number % 3])
+        days = draw.sample(range(1, 100), len(chosen))
+        for i, (one, day) in enumerate(zip(chosen, days, strict=True)):
+            parts = [turn.partition(": ") for turn in one["turns"]]
+            lines = [
+                Line(text, f"{i} {place}", "assistant" if role == "assistant" else "user")
+                for place, (role, _, text) in enumerate(parts)
+            ]
+            plan = plan.with_talk(earlier(draw, plan.asked_at, day, day), [tuple(lines)])
+        store = plan.store(source.user("dialogues", number))
+        for i, one in enumerate(chosen):
+            for text, place in one["ask"]:
+                store.ask("dialogues", text, f"{i} {place}")
+        yield (store.case("dialogues", source.language),)
+
+
+def inside(source: Source) -> Iterator[Group]:
+    """Make memories with longer texts yet, each of which says one thing among much else."""
+    kind = "inside a text"
+    draw = source.draw(kind)
+    letters = [part for one in source.read["pasted"] for part in _SENTENCE.findall(one["text"])]
+    filling = [*source.read["chatter"], *source.read["replies"], *letters]
+    for number in count():
+        told = source.some(draw, 8, 40)
+        places = min(round(20 ** draw.random()), len(told) - 2)
+        long = [_among(draw, one, filling) for one in told[:places]]
+        plan = telling(source, draw, [*long, *told[places:]], FORMS[number % 3])
+        store = plan.store(source.user(kind, number))
+        for one in long:
+            store.ask(kind, draw.choice(one.asks), one.label)
+        for one in draw.sample(told[places:], 2):
+            store.ask("beside a text", draw.choice(one.asks), one.label)
+        store.ask_in_vain("foreign", draw.choice(source.read["foreign"]))
+        yield (store.case(kind, source.language),)
+
+
+def _among(draw: random.Random, one: Told, filling: Sequence[str]) -> Told:
+    """Say something at any place of a long text."""
+    left = _SHORTEST * (_LONGEST / _SHORTEST) ** draw.random()
+    parts: list[str] = []
+    while left > 0:
+        parts.append(draw.choice(filling).strip() + draw.choice("    \n"))
+        left -= len(parts[-1].encode())
+    before, after = parts[: (place := draw.randint(0, len(parts)))], parts[place:]
+    fact, turn = ("".join([*before, text + " ", *after]).strip() for text in (one.fact, one.turn))
+    return one._replace(fact=fact, turn=turn)
 
 
 def relations(source: Source) -> Iterator[Group]:

@@ -48,6 +48,8 @@ KINDS: Mapping[Composed, float] = {
     kinds.people: 1,
     kinds.typos: 0.6,
     kinds.pasted: 1.5,
+    kinds.inside: 1.5,
+    kinds.dialogues: 1.5,
     kinds.relations: 0.4,
     journals: 2,
     hops: 1.5,
