@@ -1,19 +1,22 @@
-"""Measure what tells of its speaker and what asks for it: `retrieval/personal.npz`, `asking.npz`.
+"""Measure what tells of its speaker, what asks for it and what answers, for `personal.py`.
 
     python benchmarks/train_personal.py [--write]
 
 Reads the sentences of `personal.toml`, which were judged by hand, with and without a speaker's
 name in front, and the turns of `corrections.toml`, which all state something; then the messages of
-`asking.toml`, and the questions of `questions.toml`, which all ask for something that was told.
-Every fourth of each list is kept apart from training, and the sets that others keep apart. The
-offset is then chosen so that of the first kept apart one in a hundred is lost at most. Lost is how
-many statements or questions count as something else, wrong how many others count as them.
+`asking.toml`, and the questions of `questions.toml`, which all ask for something that was told;
+then the replies of `replies.toml`, and those turns again. Every fourth of each list is kept apart
+from training, and the sets that others keep apart. The offset is then chosen so that of the first
+kept apart one in a hundred is lost at most, and one in ten of the replies, many of which are very
+like the others. Lost is how many of what is looked for count as something else, wrong how many
+others count as it.
 """
 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,10 +35,10 @@ from commonplace.model_calls import Purpose
 from commonplace.retrieval import personal
 
 SENTENCES = Path(__file__).with_name("personal.toml")
+REPLIES = Path(__file__).with_name("replies.toml")
 FOLDER = Path(personal.__file__).parent
 _QUESTION = re.compile("[?？؟]")
 _NAMES = (None, "Alice")
-_LOST = 0.01  # of the statements or questions kept apart at most
 _UNITS = 16
 _SUM_RIDGE = 1e-3  # L2 penalty of the weights of the units' sum
 _STEPS = 200
@@ -88,6 +91,30 @@ def of_questions() -> list[Told]:
     ]
 
 
+def replies(model: scoring.Cached) -> tuple[dict[str, Judged], Judged]:
+    """Read the replies of each language; and the turns of corrections, which all tell something."""
+    texts = tomllib.loads(REPLIES.read_text("utf-8"))
+    questions = cycle([asked for lists in texts.values() for asked, _ in lists["answers"]])
+    sets = {}
+    for language, lists in texts.items():
+        told = [
+            (asked, reply, label != "other", place % ranking_sets.EVERY_APART == 0)
+            for label, pairs in lists.items()
+            for place, (asked, reply) in enumerate(pairs)
+        ]
+        sets[language] = _judged_replies(model, told)
+    turns = [(next(questions), *one) for _, *one in of_corrections()]
+    return sets, _judged_replies(model, turns)
+
+
+def _judged_replies(model: scoring.Cached, told: Sequence[tuple[str, str, bool, bool]]) -> Judged:
+    questions, texts, is_one, apart = zip(*told, strict=True)
+    asked = scoring.vectors(model, questions, "query")
+    vectors = scoring.vectors(model, texts, "document")
+    rows = [*map(personal.reply_row, texts, vectors, asked)]
+    return Judged(np.array(rows), np.array(is_one), np.array(apart))
+
+
 def judged(model: scoring.Cached, told: Sequence[Told], purpose: Purpose) -> Judged:
     """Compute what is read of texts."""
     names, texts, is_one, apart = zip(*told, strict=True)
@@ -98,7 +125,7 @@ def judged(model: scoring.Cached, told: Sequence[Told], purpose: Purpose) -> Jud
 
 
 def trained(
-    own: Sequence[Judged], more: Judged, share: float, ridge: float
+    own: Sequence[Judged], more: Judged, share: float, ridge: float, lost: float
 ) -> dict[str, NDArray[Any]]:
     """Fit the network on what is not kept apart, and its last offset on what is.
 
@@ -106,6 +133,7 @@ def trained(
         more: texts that are all looked for.
         share: what they weigh of those that are.
         ridge: L2 penalty of the units' weights.
+        lost: share of what is looked for and kept apart that counts as something else.
     """
     parts = (
         (1, 1 - share, [one.rows[one.is_one & ~one.apart] for one in own]),
@@ -123,7 +151,7 @@ def trained(
     weights["unit_offsets"] -= center @ weights["units"]
     weights = {name: one.astype(np.float16) for name, one in weights.items()}
     rows = np.concatenate([one.rows[one.is_one & one.apart] for one in own])
-    least = np.sort(personal.logits(rows, weights))[int(_LOST * len(rows))]
+    least = np.sort(personal.logits(rows, weights))[int(lost * len(rows))]
     return {**weights, "offset": np.float32(weights["offset"] - least)}
 
 
@@ -192,13 +220,23 @@ def main(
         ):
             sets = {one: judged(model, told, purpose) for one, told in own(file, names)}
             further = judged(model, more, purpose)
-            weights = trained([*sets.values()], further, share, ridge)
-            table = Table(name, "lost", "wrong", "apart: lost", "wrong")
-            for key, one in {**sets, "more": further}.items():
-                table.add_row(key, *figures(one, weights, False), *figures(one, weights, True))
-            Console().print(table)
-            if write:
-                np.savez_compressed(FOLDER / f"{name}.npz", **weights)
+            weights = trained([*sets.values()], further, share, ridge, 0.01)
+            report(name, {**sets, "more": further}, weights, write)
+        sets, further = replies(model)
+        weights = trained([*sets.values()], further, 0.3, 1e-1, 0.1)
+        report("answers", {**sets, "more": further}, weights, write)
+
+
+def report(
+    name: str, sets: Mapping[str, Judged], weights: Mapping[str, NDArray[Any]], write: bool
+) -> None:
+    """Print the figures of each set, and write the weights if wished."""
+    table = Table(name, "lost", "wrong", "apart: lost", "wrong")
+    for key, one in sets.items():
+        table.add_row(key, *figures(one, weights, False), *figures(one, weights, True))
+    Console().print(table)
+    if write:
+        np.savez_compressed(FOLDER / f"{name}.npz", **weights)
 
 
 if __name__ == "__main__":

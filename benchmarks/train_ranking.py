@@ -65,17 +65,18 @@ LEAST_SPREAD = 0.02
 ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
-    "LoCoMo": 20.0,
+    "LoCoMo": 25.0,
     TOLD: 3.0,
-    "BEAM": 7.0,
+    "BEAM": 9.0,
     "long messages": 1.5,
     "Chinese lives": 2.0,
     "two hops": 2.0,
     "asked in vain": 3.0,
     "now": 2.0,
-    "updated value": 3.0,
-    "before": 2.0,
+    "updated value": 4.0,
+    "before": 3.0,
     "first": 1.5,
+    "beside pasted": 3.0,
 }
 SHARE_OF_TOLD = 0.1  # something answers each, so they count less for the probability
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")

@@ -244,6 +244,13 @@ def test_an_answer_gains_by_the_question_before_it() -> None:
     assert [0.0, said(0.6), 0.0] == values("answered", "?", *hits)
 
 
+def test_to_answer_another_question_says_nothing_against_a_turn() -> None:
+    hits = [turn(0, -0.6, text="How was the ride?"), turn(1, 0.2)]
+
+    assert said(-0.6) < 0
+    assert [0.0, 0.0] == values("answered", "?", *hits)
+
+
 AROUND = ("late_around", "coverage_around", "beside", "session", "answered")
 
 
@@ -391,6 +398,27 @@ def test_moments_fit_the_time_that_a_question_names(question: str) -> None:
     assert [0.0, 0.0, 0.0] == values("date", "What was that?", *hits)
 
 
+@pytest.mark.parametrize(
+    ("text", "fit"),
+    [
+        ("The fair is on 12 May.", 1.0),
+        ("The fair was in May 2025.", 1.0),
+        ("2025年5月12日开了集市。", 1.0),
+        ("The fair was in May 2024.", 0.0),
+        ("The fair was in 2025.", 0.0),
+        ("I may go to the fair.", 0.0),
+    ],
+)
+def test_a_text_fits_a_time_by_what_it_names(text: str, fit: float) -> None:
+    assert [fit] == values("on_date", "What was in May 2025?", fact("a", text=text, day=0))
+
+
+def test_a_text_fits_a_year_that_it_names() -> None:
+    hits = [fact("a", text="The 2019 election was close."), fact("b", text="Flat 2024 is ours.")]
+
+    assert [1.0, 0.0] == values("on_date", "Who won in 2019?", *hits)
+
+
 def test_texts_have_an_answer_of_the_type_that_is_asked_for() -> None:
     hits = [fact("a", text="It is on 4 May."), fact("b", text="He likes tea."), fact("c", text="x")]
 
@@ -426,13 +454,13 @@ def test_those_that_fit_about_as_well_stand_in_the_order_of_time() -> None:
     good = [fact("a", 0.5, day=3), fact("b", 0.5, day=1), fact("c", 0.5, day=2)]
     others = [fact("far", 0.2, day=9), turn(1, 0.5, text="Do I?", words=2, day=9)]
 
-    assert [1.0, -1.0, 0.0, 0.0, 0.0] == values("newer", "?", *good, *others)
+    assert [1.0, -1.0, 0.0, 0.0, 0.0] == values("newer_asked", "Where now?", *good, *others)
     assert [-1.0, 1.0, 0.0, 0.0, 0.0] == values("newer_asked", "Where before?", *good, *others)
     assert [0.0] * 5 == values("newer_asked", "Where?", *good, *others)
 
 
 def test_turns_of_one_moment_are_in_the_order_of_their_places() -> None:
-    assert [1.0, -1.0] == values("newer", "?", turn(4, 0.5), turn(3, 0.5))
+    assert [1.0, -1.0] == values("newer_asked", "Now?", turn(4, 0.5), turn(3, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +473,7 @@ def test_turns_of_one_moment_are_in_the_order_of_their_places() -> None:
     ids=["one", "one moment", "nothing alike"],
 )
 def test_nothing_is_newer(hits: tuple[Hit, ...]) -> None:
-    assert [0.0] * len(hits) == values("newer", "?", *hits)
+    assert [0.0] * len(hits) == values("newer_asked", "Now?", *hits)
 
 
 # -- relations ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from .policy import WRITE_PATIENCE, Policy
 from .recall import search_scope, to_query
 
 _LEAST = 0.35  # score of what is meant, and far above that of others
-_SURE = 0.8  # score of what is meant where it has half of the words alone
+_SURE = 0.85  # score of what is meant where it has half of the words alone
 _RIVAL = 0.4  # share of the best score from which one with as many of the words may be meant, too
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other

@@ -22,7 +22,7 @@ from .answer_types import asked_type, fits
 from .calibration import Scale
 from .excerpts import excerpt
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
-from .personal import asks_memory
+from .personal import answers, asks_memory
 from .replacement import FAR, Pair, likelihoods, pairs, since, to_statement
 from .statement_words import (
     asked_subjects,
@@ -32,7 +32,7 @@ from .statement_words import (
     change_words,
     subject_fits,
 )
-from .times import asked_times, time_fit, without_time_words
+from .times import asked_times, names_time, time_fit, without_time_words
 from .utterance_kinds import states_nothing
 
 Floats = NDArray[Any]
@@ -43,7 +43,7 @@ IMAGINED = 30  # candidates without any of the question's words, so that few are
 _EPSILON = 1e-9
 _SURE = 2.5  # power of a likelihood: what is doubtful changes little
 _COMPARED = 8  # best statements of which newer ones replace older ones
-_NEAREST = 20  # candidates in which a word that was mistyped is looked for
+_NEAREST = 20  # candidates in which a mistyped word, or a time, is looked for
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _FIRST_POWER = 8  # by which a first relation that says less than another leads on less
@@ -91,6 +91,7 @@ class CandidateArrays:
         self.words = np.array([hit.words for hit in hits], float)
         self.is_turn: Mask = np.array([one.kind == "episode" for one in self.records])
         self.has_turns = bool(self.is_turn.any())
+        self.is_assistant: Mask = np.array([one.role == "assistant" for one in self.records])
         self.zeros: Floats = np.zeros(len(hits))  # not to be changed
 
     # -- of the whole result ---------------------------------------------------------------------
@@ -333,15 +334,21 @@ class CandidateArrays:
     def _is_empty_and_short(self) -> Mask:
         if not self.has_turns:
             return np.zeros(len(self.records), bool)
-        rows = zip(self.is_turn.tolist(), self._is_doubtful, self.records, strict=True)
+        rows = zip(self.is_turn.tolist(), self._is_doubtful, self._hits, strict=True)
         return np.array(
             [
-                is_turn
-                and is_short(one.text)
-                and states_nothing(one.text, is_doubtful, one.role == "assistant")
-                for is_turn, is_doubtful, one in rows
+                is_turn and is_short(hit.record.text) and self._is_silent(hit, is_doubtful)
+                for is_turn, is_doubtful, hit in rows
             ]
         )
+
+    def _is_silent(self, hit: Hit, is_doubtful: bool) -> bool:
+        text, is_answer = hit.record.text, hit.record.role == "assistant"
+        if states_nothing(text, is_doubtful, is_answer):
+            return True
+        if not (is_answer and len(self._vector) and len(hit.vector)):
+            return False
+        return not answers(text, hit.vector, self._vector)
 
     @cached_property
     def _is_doubtful(self) -> list[bool]:
@@ -402,8 +409,11 @@ class CandidateArrays:
 
     @cached_property
     def answered(self) -> Floats:
-        """What the turn before says, if it asks and this one states something."""
-        asked = np.where(self.asks, self.own, 0.0)
+        """What the turn before says, if it asks and this one states something.
+
+        To answer another question than the one asked now says nothing against a turn.
+        """
+        asked = np.where(self.asks, np.maximum(self.own, 0.0), 0.0)
         return self._at_step(asked, -1) * ~self.is_empty
 
     # -- who, when, what kind --------------------------------------------------------------------
@@ -436,11 +446,20 @@ class CandidateArrays:
 
     @cached_property
     def dated(self) -> Floats:
-        """How well the moment of each candidate fits the time that the question names."""
+        """How well each candidate fits the time that the question names.
+
+        By when it was told; and the nearest of them by the times that they name themselves.
+        """
         asked = asked_times(self._question, self._at)
         if not asked:
             return self.zeros
-        return np.array([time_fit(asked, one.occurred_at) for one in self.records])
+        found = np.array([time_fit(asked, one.occurred_at) for one in self.records])
+        for row in np.argsort(-self.own, kind="stable")[:_NEAREST].tolist():
+            if found[row] < 1 and names_time(
+                self.excerpts[row], self.records[row].occurred_at, asked
+            ):
+                found[row] = 1.0
+        return found
 
     @cached_property
     def about(self) -> Floats:
@@ -724,7 +743,7 @@ FEATURES: Mapping[str, Feature] = {
     # A turn that only asks or agrees answers nothing; one that asks beside it may.
     "asks": lambda c: (c.asks & c.is_empty) * 1.0,
     "echo": lambda c: c.is_empty * np.maximum(c.cosine, 0.0),
-    "echo_beside": lambda c: (c.asks & ~c.is_empty) * np.maximum(c.cosine, 0.0),
+    "echo_beside": lambda c: (c.asks & ~c.is_empty & ~c.is_assistant) * np.maximum(c.cosine, 0.0),
     "empty": lambda c: c.is_empty * 1.0,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
@@ -737,7 +756,6 @@ FEATURES: Mapping[str, Feature] = {
     "type": lambda c: c.type_fit,
     # What holds now, or was before.
     "change": lambda c: c.change,
-    "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer if c.direction else c.zeros,
     "replaced": lambda c: c.replaced**_SURE if c.direction >= 0 else c.zeros,
     "replaced_asked": lambda c: c.replaced * c.cosine.clip(0, 1) if c.direction < 0 else c.zeros,

@@ -1,9 +1,9 @@
-"""What tells of its speaker's life, and what asks for what he told before.
+"""What tells of its speaker's life, what asks for what he told before, and what answers it.
 
-Neither does a reaction, a task that stands for itself, or code. Told by the vectors of the default
-embedder and a few features of the text, which a small network of one hidden layer reads.
-`benchmarks/train_personal.py` measures its weights on texts that were judged by hand, and writes
-`personal.npz` and `asking.npz`.
+The first two are no reaction, no task that stands for itself, and no code. Told by the vectors of
+the default embedder and a few features of the text, which a small network of one hidden layer
+reads. `benchmarks/train_personal.py` measures its weights on texts that were judged by hand, and
+writes `personal.npz`, `asking.npz` and `answers.npz`.
 """
 
 import math
@@ -57,6 +57,17 @@ def asks_memory(text: str, vector: Sequence[float]) -> float:
     return max(-SURE, min(SURE, float(logits(row(text, vector), _weights("asking")))))
 
 
+def answers(text: str, vector: Sequence[float], question: Sequence[float]) -> bool:
+    """Tell whether an assistant's reply tells something; in doubt it does.
+
+    Args:
+        vector: of the default embedder.
+        question: the vector of what it may be a reply to.
+    """
+    found = logits(reply_row(text, vector, question), _weights("answers"))
+    return len(text) > LONGEST or bool(found >= 0)
+
+
 def logits(rows: NDArray[Any], weights: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     """Compute how much speaks for a statement, in any number of rows; from 0 on it is one."""
     units = np.tanh(rows @ weights["units"] + weights["unit_offsets"])
@@ -67,6 +78,16 @@ def logits(rows: NDArray[Any], weights: Mapping[str, NDArray[Any]]) -> NDArray[A
 def row(text: str, vector: Sequence[float]) -> NDArray[Any]:
     """Compute what the network reads: the features of a text, then the numbers of its vector."""
     return np.array([*(compute(text) for compute in FEATURES.values()), *vector])
+
+
+def reply_row(text: str, vector: Sequence[float], question: Sequence[float]) -> NDArray[Any]:
+    """Compute the same of a reply, without what it has in common with a question.
+
+    To repeat what is asked for is no answer.
+    """
+    asked = np.asarray(question)
+    rest = vector - (asked @ vector) * asked
+    return row(text, rest / (np.linalg.norm(rest) + 1e-9))
 
 
 @cache

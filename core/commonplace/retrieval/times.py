@@ -146,6 +146,21 @@ def time_fit(asked: Sequence[AskedTime], moment: datetime) -> float:
     return max((_fit(one, moment.date()) for one in asked), default=0.0)
 
 
+def names_time(text: str, said: datetime, asked: Sequence[AskedTime]) -> bool:
+    """Tell whether a statement names a time within one of these.
+
+    Its dates without a year are those before it was said, or those after.
+    """
+    told = [time for _, time in resolved_days(text, said)]
+    later = said.date() + timedelta(days=365)
+    for _, rule, values in _readings(text[:_MAX_CHARACTERS]):
+        if rule in _YEARLY and (read := _read(rule, values, later)) is not None:
+            told.append(read)
+    return any(
+        one.start <= time.start and time.end <= one.end for one in asked for time in told
+    ) or any(one.grain == "year" and str(one.start.year) in text for one in asked)
+
+
 def _fit(asked: AskedTime, day: date) -> float:
     after = (day - asked.end).days
     away = max(after, (asked.start - day).days, 0)
@@ -421,6 +436,7 @@ def _read_year(values: _Values, today: date) -> AskedTime | None:
     return None if year is None else AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
 
 
+_YEARLY = {_read_date, _read_month}
 # What does not tell its year or its week by itself, and what else is counted from a moment.
 _OPEN = {_read_date, _read_month, _read_season, _read_weekday, _read_weekday_of_week, _read_year}
 _COUNTED = _OPEN | {_read_day, _read_ago, _read_ahead, _read_part_of_day, _read_unit}
