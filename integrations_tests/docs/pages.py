@@ -1,5 +1,6 @@
 """Code blocks of a Markdown page, and the script that a reader gets by pasting them in order."""
 
+import ast
 import os
 import re
 import subprocess
@@ -50,9 +51,29 @@ class Block:
         return lines if lines or self.language == "python" else None
 
 
-def pages() -> list[Path]:
-    """List what users read: the README in every language and the pages of the site."""
-    return sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+def pages() -> list[list[Path]]:
+    """List what users read: the README in every language and the pages of the site.
+
+    Pages stand together if they run the same code, but for comments, and promise the same.
+    """
+    found: dict[str, list[Path]] = {}
+    for page in sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]):
+        text = page.read_text("utf-8")
+        run = [(_uncommented(one), one.promised) for one in blocks_of(text) if one.runs]
+        key = repr((NEEDS.findall(text), run)) if run else str(page)
+        found.setdefault(key, []).append(page)
+    return [*found.values()]
+
+
+def _uncommented(block: Block) -> str:
+    return ast.dump(syntax_of(block)) if block.language == "python" else block.code
+
+
+def syntax_of(block: Block) -> ast.Module:
+    """Parse a block of Python; a `SyntaxError` names the line of the page."""
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree: ast.Module = compile("\n" * (block.line - 1) + block.code, "page", "exec", flags)
+    return tree
 
 
 def blocks_of(text: str) -> list[Block]:

@@ -1,6 +1,5 @@
 """Every code block of the README and of the site runs, or says why not."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,24 @@ from .pages import (
     missing_extras,
     pages,
     printed_by,
+    syntax_of,
 )
 
 
-def check(text: str, folder: Path) -> None:
-    """Run a page as a reader does who pastes it from top to bottom."""
+def parsed(text: str) -> list[Block]:
+    """Read the blocks of a page, each of which is of a known language and free of errors."""
     blocks = blocks_of(text)
     for block in blocks:
         where = f"the block in line {block.line}"
         assert block.language in RUN | NEVER_RUN, f"{where}: nobody knows whether it runs"
         if block.language == "python":
-            flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-            compile("\n" * (block.line - 1) + block.code, "page", "exec", flags)
+            syntax_of(block)
+    return blocks
+
+
+def check(text: str, folder: Path) -> None:
+    """Run a page as a reader does who pastes it from top to bottom."""
+    blocks = parsed(text)
     if missing := missing_extras(text):
         pytest.skip(f"needs the extras {missing}")
     run = [block for block in blocks if block.runs]
@@ -35,9 +40,33 @@ def check(text: str, folder: Path) -> None:
             pytest.fail(f"line {block.line} promises {block.promised}\nand prints {printed}")
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_page_runs_and_prints_what_its_comments_promise(page: Path, tmp_path: Path):
-    check(page.read_text("utf-8"), tmp_path)
+@pytest.mark.parametrize(
+    "alike", pages(), ids=lambda alike: " ".join(str(one.relative_to(ROOT)) for one in alike)
+)
+def test_a_page_runs_and_prints_what_its_comments_promise(alike: list[Path], tmp_path: Path):
+    first, *others = (page.read_text("utf-8") for page in alike)
+    for text in others:
+        parsed(text)
+    check(first, tmp_path)
+
+
+def test_only_pages_of_the_same_code_and_the_same_promises_are_run_as_one(tmp_path, monkeypatch):
+    code = "python\nprint(1)\n#> 1"
+    texts = [
+        fenced(code),
+        fenced(code.replace(")\n", ")  # one\n")),
+        fenced(code.replace("#> 1", "#> 2")),
+        fenced(code.replace("(1", "('1'")),
+        "<!-- needs: mem0 -->\n" + fenced(code),
+        "nothing",
+        "nothing",
+    ]
+    (tmp_path / "docs").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "docs" / f"{number}.md").write_text(text)
+    monkeypatch.setitem(pages.__globals__, "ROOT", tmp_path)
+
+    assert [[one.stem for one in alike] for alike in pages()] == [["0", "1"], *map(list, "23456")]
 
 
 def fenced(*blocks: str) -> str:

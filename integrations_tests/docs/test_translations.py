@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .pages import NEEDS, ROOT, Block, blocks_of
+from .pages import NEEDS, ROOT, Block, blocks_of, syntax_of
 
 DOCS = ROOT / "docs"
 TRANSLATED = sorted(
@@ -42,8 +42,7 @@ def shape(block: Block) -> list[str]:
     """
     if block.language != "python":
         return [str(block.code.count("\n")), str(len(block.promised or ()))]
-    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    tree = compile(block.code, "page", "exec", flags)
+    tree = syntax_of(block)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = "name"
