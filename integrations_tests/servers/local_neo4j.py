@@ -17,6 +17,8 @@ _OPENED = ("java.base/java.nio", "java.base/java.io", "java.base/sun.nio.ch")  #
 # It lives for minutes, most of them planning: code that is compiled quickly is worth more to it
 # than code that is compiled well.
 _SPARING = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# Nor need the bytecode of its jars be verified at every start.
+_TRUSTING = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 
 
 def is_possible() -> bool:
@@ -41,7 +43,7 @@ class LocalNeo4j(Server):
     def _command(self) -> list[str]:
         opened = [f"--add-opens={one}=ALL-UNNAMED" for one in _OPENED]
         given = [str(HERE / "Serve.java"), str(self._home), str(self.port)]
-        return ["java", *_SPARING, *opened, "-cp", f"{_fetch()}/*", *given]
+        return ["java", *_SPARING, *_TRUSTING, *opened, "-cp", f"{_fetch()}/*", *given]
 
 
 def _jars() -> Path:
