@@ -1,11 +1,9 @@
 """Processes that die at every named point of every action, and the check of what they leave.
 
-As a program, `crash_matrix.py ENGINES FORM FOLDER`, it prints its counts as JSON; the environment
-names the servers, as the fixture `engines` sets it. It imports everything once and forks a process
-for each run, which takes some tens of milliseconds.
+A program of `programs.py`: the environment names the servers, as the fixture `engines` sets it. It
+forks a process for each run, which takes some tens of milliseconds.
 """
 
-import dataclasses
 import gc
 import importlib
 import json
@@ -111,13 +109,13 @@ class Ended:
         return next((one[name] for one in self.said if name in one), None)
 
 
-def forked(work: Callable[[Say], object]) -> Ended:
-    """Run `work` in a process of its own, to its end."""
+def forked(work: Callable[[Say], object], seconds: int = _RUN_SECONDS) -> Ended:
+    """Run `work` in a process of its own, which is ended after some seconds, but for 0."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.close(reading)
-        signal.alarm(_RUN_SECONDS)  # which ends it
+        signal.alarm(seconds)  # which ends it
 
         def say(**what: Any) -> None:
             os.write(writing, f"{json.dumps(what)}\n".encode())
@@ -373,23 +371,13 @@ def _reset() -> None:
 
 
 def warm_up() -> None:
-    """Import what is imported on first use, for all processes that are forked."""
+    """Import what is imported on first use, for all processes that are forked.
+
+    In these, memories are on the servers of the environment.
+    """
     for package in (commonplace, commonplace_langgraph, commonplace_strands):
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if "testing" not in one.name and not one.name.endswith("__main__"):
                 importlib.import_module(one.name)
+    Location.find = find  # type: ignore[method-assign,assignment]
     gc.freeze()  # a collection in a forked process would copy the pages of all that
-
-
-def main(engines: str, form: str, folder: str) -> None:
-    """Run it, and print the counts."""
-    warm_up()
-    Location.find = find  # type: ignore[method-assign,assignment]  # on the parent's servers
-    started = time.monotonic()
-    results = run(engines, form, Path(folder))
-    actions = {name: dataclasses.asdict(counts) for name, counts in results.items()}
-    sys.stdout.write(json.dumps({"actions": actions, "seconds": time.monotonic() - started}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,13 +1,11 @@
 """Faults of the n-th call of any port during a scripted session, and the check of what is stored.
 
-As a program, `port_faults.py ENGINES FORM FOLDER`, it prints its counts as JSON, as `crash_matrix`
-does. Each step of the session has a user of its own, so that what it left can be told apart.
+A program of `programs.py`, as `crash_matrix` is. Each step of the session has a user of its own, so
+that what it left can be told apart.
 """
 
 import asyncio
 import contextlib
-import dataclasses
-import json
 import shutil
 import subprocess
 import sys
@@ -20,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from crash_actions import Place, Rows, keeps, rows_within, steps_of, unequal_versions
-from crash_matrix import Counts, Say, forked, reset_for, warm_up
-from engines import find
+from crash_matrix import Counts, Say, forked, reset_for
 
 import commonplace.runtime
 from commonplace import CommonplaceError, Memory, Scope, StoreRefusedError, StoreUnavailableError
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
 from commonplace.ports.engines import Transactional
 from commonplace.ports.stores import Engines
-from commonplace.settings import Location
 
 KINDS = ("error", "timeout", "unknown", "refused", "cancel")
 _LATE_SECONDS = 0.02
@@ -323,12 +319,9 @@ class Sessions:
         return found
 
 
-def main(engines: str, form: str, folder: str) -> None:
-    """Run them, and print the counts."""
-    warm_up()
-    Location.find = find  # type: ignore[method-assign,assignment]  # on the parent's servers
-    started = time.monotonic()
-    sessions = Sessions(engines, Path(folder))
+def run(engines: str, form: str, home: Path) -> dict[str, Counts]:
+    """Run them on some engines; return the counts by kind of fault."""
+    sessions = Sessions(engines, home)
     pairs = [(at, kind) for at in range(1, len(sessions.calls) + 1) for kind in KINDS]
     fewest = _SHORT_RUNS_ON_SERVERS if "+" in engines else _SHORT_RUNS
     step = 1 if form == "long" else max(1, len(pairs) // fewest)
@@ -341,10 +334,4 @@ def main(engines: str, form: str, folder: str) -> None:
             faults = sum(one.faults for one in sessions.counts.values())
             progress = f"{engines}: {number} of {len(chosen)}, {faults} faults"
             sys.stderr.write(f"{time.strftime('%H:%M:%S')} {progress}\n")
-    actions = {kind: dataclasses.asdict(one) for kind, one in sessions.counts.items()}
-    seconds = time.monotonic() - started
-    sys.stdout.write(json.dumps({"actions": actions, "seconds": seconds}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return sessions.counts

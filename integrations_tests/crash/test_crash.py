@@ -11,9 +11,10 @@ import pytest
 from commonplace import Memory, Scope
 from commonplace.testing.fakes import HashEmbedder
 
+from .programs import Programs
+
 pytestmark = pytest.mark.slow
 
-MATRIX = Path(__file__).with_name("crash_matrix.py")
 ZERO = ("lost", "doubled", "diverged", "left", "failed")
 THOUSAND = """\
 import os, signal, sys
@@ -29,15 +30,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.every_engine("embedded", "folders", "neo4j+folder", "neo4j+qdrant")
 def test_whoever_dies_at_any_point_of_an_action_loses_and_doubles_nothing(
-    tmp_path: Path, engines: str
+    tmp_path: Path, engines: str, programs: Programs
 ) -> None:
     # `benchmarks/proofs.py crashes` asks for the long form, and for the counts.
     form = os.environ.get("CRASHES", "short")
-    command = [sys.executable, str(MATRIX), engines, form, str(tmp_path)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found = programs.run("crash_matrix", engines, form, tmp_path)
     if report := os.environ.get("CRASHES_REPORT"):
-        Path(report).write_text(done.stdout)
-    actions = json.loads(done.stdout)["actions"]
+        Path(report).write_text(json.dumps(found))
+    actions = found["actions"]
     examples = [one for counts in actions.values() for one in counts["examples"]]
 
     for name, counts in actions.items():
