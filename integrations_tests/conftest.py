@@ -13,6 +13,7 @@ from commonplace.testing.fakes import FrozenClock, HashEmbedder
 
 from .engines import engines, pytest_generate_tests
 from .servers.fixtures import (
+    killable_neo4j,
     neo4j_place,
     neo4j_uri,
     pytest_terminal_summary,
@@ -26,6 +27,7 @@ gc.disable()  # until all tests are imported, and the frameworks with them
 
 __all__ = [
     "engines",
+    "killable_neo4j",
     "neo4j_place",
     "neo4j_uri",
     "pytest_generate_tests",
@@ -54,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of_servers.append(item)
         else:
             (slow if _is_long(item) else rest).append(item)
-    of_servers.sort(key=lambda item: not _is_long(item))
+    # First those that kill it: a server that has begun anew plans all texts anew.
+    of_servers.sort(key=lambda one: ("killable_neo4j" not in one.fixturenames, not _is_long(one)))
     share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     left = max(0, share - len(of_servers))
     items[:] = [*of_servers, *rest[:left], *slow, *rest[left:]]

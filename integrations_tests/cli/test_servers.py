@@ -19,7 +19,7 @@ pytestmark = pytest.mark.external_service
 @pytest.fixture
 def servers(neo4j_uri: str, qdrant_url: str, tmp_path: Path) -> Iterator[str]:
     """A place on a Neo4j and a Qdrant, with nothing in it."""
-    graph = empty_graph(neo4j_uri, prefix="TestMoved")
+    graph = empty_graph(neo4j_uri)
     with empty_index(qdrant_url) as vectors:
         yield f"graph={graph},vectors={vectors},journal={tmp_path / 'journal'}"
 

@@ -79,13 +79,10 @@ def test_four_adapters_in_one_folder_lose_nothing_and_leave_nothing(tmp_path: Pa
 @pytest.mark.timeout(SECONDS + 900)
 @pytest.mark.every_engine("neo4j+qdrant")
 def test_four_adapters_lose_nothing_on_servers_that_are_killed(
-    tmp_path: Path, engines: str, neo4j_place, qdrant_place
+    tmp_path: Path, engines: str, killable_neo4j, qdrant_place
 ):
     # The long form is `benchmarks/soak.py --servers`.
-    if neo4j_place.process is None:
-        pytest.skip("this Neo4j is not ours to kill")
-    ours = [one.process for one in (neo4j_place, qdrant_place) if one.process is not None]
-    servers = itertools.cycle(ours)
+    servers = itertools.cycle(filter(None, (killable_neo4j, qdrant_place.process)))
 
     def outage() -> None:
         server = next(servers)

@@ -16,8 +16,8 @@ def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
     from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
     from commonplace.backends.neo4j.driver import Neo4jDriver
 
-    empty_graph(neo4j_uri, "Saver")
-    driver = Neo4jDriver(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
+    empty_graph(neo4j_uri)
+    driver = Neo4jDriver(neo4j_place.uri, auth=neo4j_place.auth, prefix="Test")
     store = Neo4jCheckpoints(driver)
     local = memory._runtime.engines
     engines = Engines(  # in no common transaction

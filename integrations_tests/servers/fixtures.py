@@ -80,6 +80,14 @@ def neo4j_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jPlace
         pytest.skip(HOW_NEO4J)
 
 
+@pytest.fixture
+def killable_neo4j(neo4j_place: Neo4jPlace) -> LocalNeo4j:
+    """The server's process, for a test that kills it and starts it again."""
+    if neo4j_place.process is None:
+        pytest.skip("this Neo4j is not ours to kill")
+    return neo4j_place.process
+
+
 @pytest.fixture(scope="session")
 def neo4j_uri(neo4j_place: Neo4jPlace) -> str:
     """Where it is, with user and password, as `Memory.open(graph=...)` takes it."""
@@ -133,18 +141,18 @@ def pytest_terminal_summary(
         terminalreporter.write_line(HOW_QDRANT)
 
 
-def empty_graph(neo4j_uri: str, prefix: str = "Test") -> str:
-    """Empty the graph store of this prefix on a server; answer its URI."""
+def empty_graph(neo4j_uri: str) -> str:
+    """Empty the graph stores of all tests on a server; answer the URI of one."""
     import neo4j
 
     parts = urlsplit(neo4j_uri)
     auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     uri = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    ours = f"any(one IN labels(n) WHERE one STARTS WITH '{prefix}')"
+    ours = "any(one IN labels(n) WHERE one STARTS WITH 'Test')"
     ours += " AND coalesce(n.id, '') <> 'schema'"  # the schema is there as long as its indexes
     with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
         driver.execute_query(f"MATCH (n) WHERE {ours} DETACH DELETE n")
-    return f"{neo4j_uri}?prefix={prefix}"
+    return f"{neo4j_uri}?prefix=Test"
 
 
 @contextlib.contextmanager

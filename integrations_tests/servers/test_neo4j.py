@@ -485,9 +485,7 @@ def test_a_commit_whose_answer_is_lost_is_made_again(neo4j_place, connect):
     assert connect().count(ALICE) == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
 
 
-def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(neo4j_place, connect):
-    if neo4j_place.process is None:
-        pytest.skip("the server is not ours to kill")
+def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(killable_neo4j, connect):
     graph = connect()
     changes = [
         put(f"k{n}", n + 1, relations=[likes("Ann", f"thing {n}"), likes(f"thing {n}", "tea")])
@@ -495,7 +493,7 @@ def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(neo4j_plac
     ]
     ids = [one.record.id for one in changes]
     writes = [partial(graph.apply, [one]) for one in changes]
-    acknowledged = kill_among(neo4j_place.process, writes, after=30)
+    acknowledged = kill_among(killable_neo4j, writes, after=30)
     found = {one.id for one in graph.get(ALICE, ids)}
     graph.apply(changes)
 
@@ -505,10 +503,8 @@ def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(neo4j_plac
 
 
 def test_of_1000_writes_none_is_lost_or_doubled_when_the_server_is_killed_among_them(
-    neo4j_place, neo4j_uri, connect, tmp_path: Path
+    killable_neo4j, neo4j_uri, connect, tmp_path: Path
 ):
-    if neo4j_place.process is None:
-        pytest.skip("the server is not ours to kill")
     graph = connect()
     server = empty_graph(neo4j_uri)
     with Memory.open(str(tmp_path), graph=server, embedder=HashEmbedder()) as memory:
@@ -518,9 +514,9 @@ def test_of_1000_writes_none_is_lost_or_doubled_when_the_server_is_killed_among_
             if n == 500:
                 while graph.count(ALICE)["records"] < 100:
                     memory.flush(0.1)
-                neo4j_place.process.kill()
+                killable_neo4j.kill()
         waiting = memory.flush(0.1)
-        neo4j_place.process.start()
+        killable_neo4j.start()
         left = memory.flush(200)
         found = memory._runtime.engines.index.versions(ALICE)
 
