@@ -129,7 +129,8 @@ def test_reading_a_session_costs_less_than_one_list_however_many_there_are(tmp_p
         costs = []
         for few, many in ((0, 100), (100, 1_000)):
             for n in range(few, many):
-                say(memory, talk(str(n)), *(f"Turn {turn} of session {n}." for turn in range(40)))
+                turns = range(40 if n == 7 else 10)  # that one is read
+                say(memory, talk(str(n)), *(f"Turn {turn} of session {n}." for turn in turns))
                 memory.session(talk(str(n))).summarize(f"It was about {n}.")
             costs.append(least_cpu(calls))
         first, last = costs
