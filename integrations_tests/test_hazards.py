@@ -509,7 +509,7 @@ def test_a_write_of_a_loop_that_was_closed_goes_on_at_the_next(tmp_path: Path) -
 
     async def go_on() -> int:
         await memory.aadd("Alice keeps bees", ALICE)
-        return (await memory.aflush(5)).pending
+        return (await memory.aflush(60)).pending
 
     assert asyncio.run(go_on()) == 0
     assert len(memory.list(ALICE).records) == 2

@@ -92,7 +92,7 @@ def test_a_chat_model_that_refuses_is_asked_once_and_nothing_is_pending(
     with open_memory(tmp_path, chat) as memory:
         with pytest.raises(ModelRefusedError, match=r"chat/1.*key, model or arguments") as caught:
             memory.add(SAID, ALICE, infer=FACTS_ONLY)
-        left = memory.flush(5)
+        left = memory.flush(60)
         [letter] = memory.admin.dead_letters(ALICE)
 
     assert caught.value.__cause__ is chat.error
@@ -105,7 +105,7 @@ async def test_an_asynchronous_chat_model_that_refuses_is_asked_once(tmp_path: P
     with open_memory(tmp_path, chat) as memory:
         with pytest.raises(ModelRefusedError) as caught:
             await memory.aadd(SAID, ALICE, infer=FACTS_ONLY)
-        left = await memory.aflush(5)
+        left = await memory.aflush(60)
 
     assert caught.value.__cause__ is chat.error
     assert (1, Backlog(pending=0, dead=1)) == (chat.calls, left)
@@ -137,7 +137,7 @@ def test_an_embedder_that_refuses_fails_the_write_at_once(tmp_path: Path) -> Non
     with open_memory(tmp_path, embedder=embedder) as memory:
         with pytest.raises(ModelRefusedError) as caught:
             memory.add("Alice rows", ALICE)
-        left = memory.flush(5)
+        left = memory.flush(60)
 
     assert caught.value.__cause__ is embedder.error
     assert Backlog(pending=0, dead=1) == left
@@ -186,11 +186,11 @@ def test_who_follows_a_write_is_told_that_it_failed(tmp_path: Path, late: bool) 
     with open_memory(tmp_path, Chat(ProviderError(401))) as memory:
         write = memory.add(SAID, ALICE, infer=FACTS_ONLY, wait=False)
         if late:
-            memory.flush(5)
+            memory.flush(60)
         memory.admin.follow(write, note)
-        assert done.wait(5)
+        assert done.wait(60)
         memory.admin.follow(memory.add("Alice rows", ALICE, infer=False), note)
-        memory.flush(5)
+        memory.flush(60)
 
     assert [ModelRefusedError] == [type(one) for one in told]
 
@@ -225,7 +225,7 @@ def test_a_long_message_is_cut_for_the_prompt_and_refused_only_where_it_is_kept(
         for infer in (True, False):
             with pytest.raises(InvalidRecordError, match="32768 bytes"):
                 memory.add(Message(text=text), ALICE, infer=infer)
-        left = memory.flush(5)
+        left = memory.flush(60)
 
     [call] = chat.calls
     assert ["Alice lives in Lyon."] == found

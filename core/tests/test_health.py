@@ -243,7 +243,7 @@ def test_a_write_that_nobody_waits_for_and_that_is_refused_has_failed(memory, em
     embedder.refusal = refused
 
     mine.call("write", [Message(text="I like tea.")], ALICE)
-    memory.flush(5)
+    memory.flush(60)
 
     assert ("write", "failed", 1) == mine.names[-1]
     assert isinstance(mine.events[-1].error, ModelRefusedError)

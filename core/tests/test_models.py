@@ -418,5 +418,5 @@ def test_a_fork_in_the_middle_of_a_load_does_not_stop_the_child():
     with sentence_encoder._limit.loading:  # as another thread would hold it
         child = os.fork()
         if child == 0:
-            os._exit(0 if sentence_encoder._limit.loading.acquire(timeout=5) else 1)
+            os._exit(0 if sentence_encoder._limit.loading.acquire(timeout=60) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -259,7 +259,7 @@ def test_what_waits_for_an_asynchronous_model_is_stored_on_the_next_loop(tmp_pat
         assert 1 == writer.counters().waiting
         store.come_back()
         assert await writer.awrite([Message(text="I like coffee.")], ALICE)
-        await store.memory.aflush(5)
+        await store.memory.aflush(60)
         return await store.memory.asearch("What tea do I like?", ALICE)
 
     found = asyncio.run(talk())
