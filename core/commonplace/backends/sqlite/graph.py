@@ -147,9 +147,10 @@ class SqliteGraph:
         source, values = _source(scope, required_namespace(where), kinds, after)
         held, moments = _holding(include_superseded, include_expired, as_of)
         matching, operands = ("1", []) if where is None else compile_filter(where, "r")
-        sql = source.format(columns=_COLUMNS, condition=f"{held} AND ({matching})")
+        # SQLite tests a row in this order, and the filter leaves the fewest.
+        sql = source.format(columns=_COLUMNS, condition=f"({matching}) AND {held}")
         with self._handle.read() as connection:
-            found = connection.execute(sql, (*values, *moments, *operands))
+            found = connection.execute(sql, (*values, *operands, *moments, *kinds))
             visible = rows.visible(
                 scope,
                 map(rows.to_record, found),
@@ -397,6 +398,8 @@ def _source(
 ) -> Condition:
     """Build the statement that reads records `r` in the order of a page, and its first parameters.
 
+    Those of the condition that is put in come next, and then the kinds.
+
     Args:
         namespace: only records in or below it; None for all.
         kinds: only these; empty for all.
@@ -408,22 +411,19 @@ def _source(
         clause, values = rows.covered(scope, "r")
         index = rows.index(scope, "record")
         index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
-        source = f"record r {index} WHERE {clause} AND r.live = 1"
+        source = f"record r {index} WHERE {clause}"
     else:
         order = ("n.created_at", "n.record")
         clause, values = rows.covered(scope, "n", by_partition=True)
         values.append(namespaces.to_path(namespace))
-        source = (
-            "namespace n CROSS JOIN record r ON r.seq = n.seq"
-            f" WHERE {clause} AND n.path = ? AND r.live = 1"
-        )
+        source = f"namespace n CROSS JOIN record r ON r.seq = n.seq WHERE {clause} AND n.path = ?"
     if after is not None:
         source += f" AND ({', '.join(order)}) < (?, ?)"
         values = [*values, *after]
     return (
-        f"SELECT {{columns}} FROM {source}{of_kinds} AND {{condition}}"
+        f"SELECT {{columns}} FROM {source} AND {{condition}} AND r.live = 1{of_kinds}"
         f" ORDER BY {order[0]} DESC, {order[1]} DESC"
-    ), [*values, *kinds]
+    ), values
 
 
 def _holding(include_superseded: bool, include_expired: bool, as_of: datetime | None) -> Condition:
