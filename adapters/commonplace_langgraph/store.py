@@ -317,10 +317,10 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
         elif isinstance(op, NamespaceListing):
             result = yield from list_namespaces(op, options)
         results.append(result)
-    if not (puts or read):
+    ending = [one for one in read if one.ttl and (one.namespace, one.key) not in puts]
+    if not (puts or ending):
         return results
-    unchanged = [item for item in read if (item.namespace, item.key) not in puts]
-    commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
+    commands = yield from refresh_commands(ending, template, datetime.now(UTC))
     commands += put_commands(
         [(op, find_item(replaced, op.address, template)) for op in puts.values()]
     )

@@ -71,6 +71,7 @@ _MAX_INDEXED_FIELDS = 24
 _RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, ENTRY, "content", "spill"}
 _RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make one for each value
 _decode = json.JSONDecoder().raw_decode  # of what is written here: nothing comes before or after
 _UNSOUND = "."  # before the digits of a label that no memory holds; LangGraph's have no period
 
@@ -261,6 +262,8 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
     for path in paths:
         if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
             found.append(only)  # the whole of it, without the braces
+        elif path.isidentifier() and type(held := value.get(path)) is str:
+            found.append(held)  # a key and no more: nothing is to be parsed
         else:
             found += get_text_at_path(value, path)
     texts = tuple(dict.fromkeys(filter(None, map(storable_text, found))))
@@ -315,7 +318,7 @@ def _plain_json(path: str, value: object, depth: int) -> Any:
         )
     if isinstance(value, Enum):
         value = value.value
-    elif is_dataclass(value) and not isinstance(value, type):
+    elif type(value) is not dict and is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         for key in value:
@@ -371,24 +374,21 @@ class ItemAddress:
     scope: Scope
     fact_key: str
     id: str
+    record_ids: tuple[str, ...]  # of those that may hold it: its own, and one that others wrote
 
     @staticmethod
     @lru_cache(4096)  # the same items are read again and again
     def of(namespace: Namespace, key: str, template: NamespaceTemplate) -> "ItemAddress":
         """Find where the item of this namespace and key belongs."""
         scope, fact_key = template.scope_of(namespace), _fact_key(namespace, key, 0)
-        return ItemAddress(namespace, key, scope, fact_key, scope.record_id("fact", fact_key))
+        own = scope.record_id("fact", fact_key)
+        is_id = len(key) == 36 and _RECORD_ID.fullmatch(key)
+        return ItemAddress(namespace, key, scope, fact_key, own, (own, key) if is_id else (own,))
 
     @classmethod
     def of_op(cls, op: GetOp | PutOp, template: NamespaceTemplate) -> "ItemAddress":
         """Check the namespace and key of an op; an `InvalidNamespaceError` if one is not valid."""
         return cls.of(check_namespace(op.namespace), str(op.key), template)
-
-    @property
-    def record_ids(self) -> tuple[str, ...]:
-        """The records that may hold it: its own, and one that others wrote."""
-        is_id = len(self.key) == 36 and _RECORD_ID.fullmatch(self.key)
-        return (self.id, self.key) if is_id else (self.id,)
 
     def part_id(self, part: int) -> str:
         """Return the id of the record that holds one more text of it."""
@@ -412,7 +412,7 @@ def item_facts(
         InvalidRecordError: a memory cannot hold it.
     """
     namespace, key, at = address.namespace, address.key, datetime.now(UTC)
-    encoded = json.dumps(value, ensure_ascii=False)
+    encoded = _encode(value)
     encoded = encoded if is_sound(encoded) else json.dumps(value)
     shown = texts or (storable_text(encoded) or "{}",)
     entry = {"key": json.dumps(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
@@ -430,9 +430,8 @@ def item_facts(
             own = {**entry, "part": part} if part else {**entry}
             own["told"] = text_hash(text)
             fact_key = _fact_key(namespace, key, part) if part else address.fact_key
-            given: dict[str, Any] = {"text": text, "key": fact_key}
-            given |= {"metadata": {**fields_, ENTRY: own}}
-            given |= {"expires_at": until, "indexed": bool(texts)}
+            given: dict[str, Any] = {"text": text, "key": fact_key, "expires_at": until}
+            given |= {"metadata": {**fields_, ENTRY: own}, "indexed": bool(texts)}
             if len(encoded) > _LONG:  # its size is to be checked
                 facts.append(Fact(namespace=labels, **given))
             else:

@@ -120,11 +120,11 @@ def stale_part_commands(
         next_part = put.address.part_id(max(1, len(put.facts)))
         by_scope.setdefault(put.address.scope, {})[next_part] = put.address
     for scope, addresses in by_scope.items():
-        records = yield call("get_many", list(addresses), scope)
+        records = yield call("get_excerpts", list(addresses), scope)
         parts = [(addresses[record.id], to_stored_item(record, template)) for record in records]
         if not parts:
             continue
-        records = yield call("get_many", list({part.of for _, part in parts}), scope)
+        records = yield call("get_excerpts", list({part.of for _, part in parts}), scope)
         items = {record.id: to_stored_item(record, template) for record in records}
         for address, part in parts:
             item = items.get(part.of)
