@@ -207,8 +207,8 @@ class DirectWriter:
         if not texts:
             return []
         embedder, limit = models.embedder, self._settings.max_embed_chars
-        if models.embeds_on_loop or self._pace.expect(embedder, len(texts)) > _QUICK_SECONDS:
-            return None
+        if self._pace.expect(embedder, len(texts)) > _QUICK_SECONDS:
+            return None  # so is an asynchronous one, which is never measured
         call = partial(embed, embedder, texts, purpose="document", limit=limit)
         try:
             return call_within(_QUICK_SECONDS, "embed", call)

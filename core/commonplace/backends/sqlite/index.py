@@ -179,7 +179,8 @@ class SqliteIndex:
         newest: dict[str, tuple[Point, list[Floats]]] = {}
         for point in points:
             record = point.record
-            vectors = [to_vector(one.vector, self._dimensions) for one in point.passages]
+            given = [point.vector, *(one.vector for one in point.following)]
+            vectors = [to_vector(vector, self._dimensions) for vector in given]
             if record.id not in newest or record.version > newest[record.id][0].record.version:
                 newest[record.id] = point, vectors
 
@@ -635,7 +636,7 @@ def _to_row(
         _digest(record),
         struct.pack(f"<{len(terms.indices)}I", *terms.indices),
         struct.pack(f"<{len(terms.weights)}f", *terms.weights),
-        vectors[0].astype("<f4").tobytes(),
+        vectors[0].astype("<f4", copy=False).tobytes(),
         tokens[0],
         pack_passages(vectors[1:], tokens[1:]),
     )
