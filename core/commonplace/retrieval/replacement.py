@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, takewhile
+from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from .statement_words import (
     PAST,
     SELF,
     WordPattern,
+    change_words,
     matter_words,
     subject,
     values_in,
@@ -44,6 +46,8 @@ FAR = 0.2
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _NEAR = 0.5  # least nearness of what is said again
 _ONE_MATTER = 0.44  # least likelihood that it is changed or said again, to show the newer alone
+# The same where the newer one says that something changed, and its share in all that it may have.
+_MAYBE, _SOLE = 0.2, 0.6
 _CLEARLY = 0.2  # by how much a change must be likelier than that it is said again
 _LEAST = -5.0
 """Least logit without what the words add: of those replaced, 998 of 1,000 have more."""
@@ -389,46 +393,44 @@ def last_of(
     """
     if not told:
         return {}, {}
-    table = np.array(vectors)
+    table, count = np.array(vectors), len(told)
     scales = [calibration.scale(one.text) for one in told]
     nearness = np.stack([one.place(table @ row) for one, row in zip(scales, table, strict=True)])
-    is_newer = np.array([[_is_newer(new, old) for new in told] for old in told])
-    nearness[~is_newer] = 0.0
+    nearness *= np.array([[_is_newer(new, old) for new in told] for old in told])
     far = np.argsort(nearness, axis=1)[:, :-_NEIGHBOURS]
     np.put_along_axis(nearness, far, 0.0, axis=1)
-    is_default = all(one.of_default for one in scales)
+    known = table if all(one.of_default for one in scales) else None
     found = pairs(
-        told.__getitem__,
-        "",
-        range(len(told)),
-        nearness,
-        np.zeros(len(told)),
-        table if is_default else None,
-        with_repeats=True,
+        told.__getitem__, "", range(count), nearness, np.zeros(count), known, with_repeats=True
     )
     replaced = likelihoods([*found.values()])
-    repeated = repeats(found, table) if is_default else 0.0 * replaced
-    newest: dict[int, int] = {}
-    again: dict[int, int] = {}
-
-    def keep(links: dict[int, int], old: int, new: int) -> None:
-        if old not in links or _is_newer(told[new], told[links[old]]):
-            links[old] = new
-
-    for ((old, new), pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
+    repeated = 0.0 * replaced if known is None else repeats(found, known)
+    again: dict[tuple[int, int], datetime] = {}
+    on_one: dict[tuple[int, int], float] = {}
+    for (ids, pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
         changes = 0.0 if _changes_nothing(pair.newer, pair.older) else change
-        if repeat >= LIKELY and (changes < LIKELY or changes <= repeat + _CLEARLY):
-            keep(again, old, new)
+        if repeat >= max(LIKELY, changes - _CLEARLY):
+            again[ids] = told[ids[1]].moment
         is_event = pair.newer.is_event and pair.older.is_event
-        if repeat + (0.0 if is_event else change) >= _ONE_MATTER:  # it cannot be both
-            keep(newest, old, new)
-    for links in (newest, again):
-        for old, new in links.items():
-            last = new
-            while last in links:
-                last = links[last]
-            links[old] = last
-    return newest, again
+        on_one[ids] = repeat + (0.0 if is_event else change)  # it cannot be both
+    likeliest, at_stake = dict(sorted(on_one, key=on_one.__getitem__)), [0.0] * count
+    for old, new in likeliest.items():
+        at_stake[new] += on_one[old, new]
+    least = [_ONE_MATTER] * count
+    for at, one in enumerate(told):
+        if known is not None and change_words(one.text):
+            least[at] = min(_ONE_MATTER, max(_MAYBE, _SOLE * at_stake[at]))
+    newest = {old: new for old, new in likeliest.items() if on_one[old, new] >= least[new]}
+    return _last(newest), _last(dict(sorted(again, key=again.__getitem__)))
+
+
+def _last(links: Mapping[int, int]) -> dict[int, int]:
+    """Follow the links of statements to newer ones, one of each, to the last."""
+    found = dict(links)
+    for old in links:
+        while (last := found[old]) in found:
+            found[old] = found[last]
+    return found
 
 
 def repeats(found: Mapping[tuple[int, int], Pair], vectors: NDArray[Any]) -> NDArray[Any]:
@@ -478,13 +480,8 @@ def _changes_nothing(newer: _Told, older: _Told) -> bool:
 
 def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     """Count the words that begin both, and those that begin or end both."""
-    start, shorter = 0, min(len(one), len(other))
-    while start < shorter and one[start] == other[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and one[-1 - end] == other[-1 - end]:
-        end += 1
-    return start, start + end
+    start = sum(takewhile(bool, map(eq, one, other)))
+    return start, start + sum(takewhile(bool, map(eq, one[start:][::-1], other[start:][::-1])))
 
 
 def _slots_of(told: _Told) -> tuple[tuple[str, str, str], ...]:
