@@ -165,6 +165,20 @@ def test_text_stands_as_it_was_said(tmp_path: Path):
     assert sorted(known) == sorted(kept or " ".join(said.split()) for said, kept in turns.items())
 
 
+def test_what_is_quoted_is_no_statement_of_the_user(tmp_path: Path):
+    own = [
+        '"The Big Lebowski" is my favourite film.', "我最喜欢的书是“百年孤独与其他的故事集”。",
+        'My boss said "you are fired, pack your things" and I cried.',
+    ]  # fmt: skip
+    others = [
+        '"I have been a customer for years. I hate the roses." How should I reply?',
+        "> I am out of the office until Monday.\n> My deputy is Jan.\n\nHow do I answer?",
+        "“亲爱的家长，明天是校服日，我在门口收钱。”这样写行吗",
+    ]
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        assert sorted(known_of(memory, own + others)) == sorted(own)
+
+
 def test_facts_stand_for_the_turns_that_they_were_drawn_from(tmp_path: Path):
     turns = ["My phone number is 416 555 0132.", "Hm, let me see.", "New number: 416 555 0199."]
     facts = [[f"The user says: {turns[0]}"], [], [f"The user says: {turns[2]}"]]

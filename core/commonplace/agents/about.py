@@ -8,11 +8,12 @@ from functools import lru_cache
 
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.replacement import to_statement
+from ..retrieval.replacement import since
 from ..retrieval.statement_words import CLOSE, NEGATED, WEAK, values_in
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
+from .instruction_words import QUOTED
 from .standing_instructions import MARK, told_at, without_replaced
 
 _READ = 1_000
@@ -49,11 +50,11 @@ def about(scope: Scope) -> Plan[list[Known]]:
     """List what is known of a user: first what holds now, then what ended, each newest first.
 
     Read are the newest 1,000 records, and of these the newest 250 statements: facts, preferences,
-    profile, and the user's own turns without questions, small talk and requests. With the default
-    embedder, turns that its vectors tell to be reactions, tasks or code are left out as well. A
-    matter that was told several times, with that embedder in other words too, is one line as it was
-    told last; so are a fact and the turn that it was drawn from. A standing instruction that a
-    newer one replaces is left out, as in a note.
+    profile, and the user's own turns without questions, small talk, requests and quoted text. With
+    the default embedder, turns that its vectors tell to be reactions, tasks or code are left out as
+    well. A matter that was told several times, with that embedder in other words too, is one line
+    as it was told last; so are a fact and the turn that it was drawn from. A standing instruction
+    that a newer one replaces is left out, as in a note.
 
     Args:
         scope: whose memory; one with a `user_id` alone covers all agents and sessions.
@@ -79,20 +80,20 @@ def _known(record: Record) -> Known | None:
     if record.origin in ("tool", "document") or record.role not in (None, "user"):
         return None
     text = _stated(split_forget_requests(record.text).stated)
-    if not text:
-        return None
-    since = to_statement(record).moment
-    return Known(text=text, record=record, since=since, until=record.valid_to)
+    told = since(record)
+    return Known(text=text, record=record, since=told, until=record.valid_to) if text else None
 
 
 def _stated(text: str) -> str:
-    """Leave out of a text what is no statement, and write the others on one line as they stand."""
+    """Write a text's statements on one line as they stand; one that is quoted is another's."""
+    quoted = [one.span() for one in QUOTED.finditer(text)]
     kept, end = "", 0
     for one in statements(text):
         start = text.index(one, end)
         between = text[end:start]
-        kept += (" " if normalize(between) else between) + one
         end = start + len(one)
+        if not any(first <= start and end <= last for first, last in quoted):
+            kept += (" " if normalize(between) else between) + one
     return " ".join(kept.split())
 
 
@@ -113,15 +114,15 @@ def _told_once(told: Sequence[Known], again: Mapping[str, str]) -> list[Known]:
     Args:
         again: by id, the id of what says it again.
     """
-    since = {one.record.id: one.since for one in told}
+    first = {one.record.id: one.since for one in told}
     once = []
     for one in told:
         last = again.get(one.record.id)
         if last is None or one.until is not None:
             once.append(one)
         else:
-            since[last] = min(since[last], one.since)
-    return [replace(one, since=since[one.record.id]) for one in once]
+            first[last] = min(first[last], one.since)
+    return [replace(one, since=first[one.record.id]) for one in once]
 
 
 def _clearly_replaced(told: Sequence[Known], newest: Mapping[str, str]) -> dict[str, str]:
