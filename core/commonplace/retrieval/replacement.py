@@ -115,20 +115,6 @@ def to_statement(record: Record) -> Statement:
     )
 
 
-def _may_be_replaced_by(older: Statement, newer: Statement) -> bool:
-    """Tell whether a statement is newer than another, and by whom may correct it.
-
-    Long texts tell of several matters, and are left alone.
-    """
-    return (
-        is_short(newer.text)
-        and is_short(older.text)
-        and older.trust <= newer.trust
-        and _is_newer(newer, older)
-        and _are_of_one(older, newer)
-    )
-
-
 def _is_newer(one: Statement, other: Statement) -> bool:
     """Tell whether one was said after another; a fact is as old as the turn of its moment."""
     if one.moment != other.moment:
@@ -139,38 +125,59 @@ def _is_newer(one: Statement, other: Statement) -> bool:
     return first > second
 
 
-def _are_of_one(one: Statement, other: Statement) -> bool:
-    """Tell whether two statements are by one speaker, or by the user and about him."""
-    if one.kind != other.kind and "episode" in (one.kind, other.kind):
-        turn = one if one.kind == "episode" else other
-        is_users = one.user is not None and one.user == other.user and turn.role == "user"
-        return is_users and {one.kind, other.kind} <= {"episode", *_ABOUT_USERS}
-    if one.kind != other.kind and not {one.kind, other.kind} <= _ABOUT_USERS:
-        return False
-    return (one.role, _speaker(one)) == (other.role, _speaker(other))
+class _Compared(NamedTuple):
+    """A statement, with what is read of it once for all its pairs.
 
-
-def _speaker(turn: Statement) -> str | None:
-    """Return the name of a turn's speaker; None for the user himself."""
-    if not turn.name:
-        return None
-    name = turn.name.casefold()
-    return None if name == (turn.user or "").casefold() else name
-
-
-def _share_of_name(turn: Statement) -> float:
-    """Return the share of a speaker's name in what is embedded of a turn."""
-    return len(turn.name) / (len(turn.name) + len(turn.text)) if turn.name else 0.0
-
-
-def _names_of(statement: Statement) -> frozenset[str]:
-    """Read the names that mean the user: that of the speaker, and the one that the id begins with.
-
-    A fact tells them as "alice", whose id may be "alice-7".
+    Attributes:
+        is_short: a long text tells of several matters, and is left alone.
+        speaker: name of a turn's speaker; None for the user himself.
+        named: share of a speaker's name in what is embedded of a turn.
+        users: names that mean the user: that of the speaker, and the one that the id begins with.
+            A fact tells them as "alice", whose id may be "alice-7".
     """
-    if statement.user is None:
-        return frozenset()
-    return _first_names(statement.user, None if statement.role is None else statement.name or "")
+
+    said: Statement
+    is_short: bool
+    speaker: str | None
+    named: float
+    users: frozenset[str]
+
+
+def _compared(said: Statement) -> _Compared:
+    user, name = said.user, said.name
+    speaker = name.casefold() if name else None
+    return _Compared(
+        said,
+        is_short(said.text),
+        None if speaker == (user or "").casefold() else speaker,
+        len(name) / (len(name) + len(said.text)) if name else 0.0,
+        frozenset()
+        if user is None
+        else _first_names(user, None if said.role is None else name or ""),
+    )
+
+
+def _may_be_replaced_by(older: _Compared, newer: _Compared) -> bool:
+    """Tell whether a statement is newer than another, and by whom may correct it."""
+    return (
+        newer.is_short
+        and older.is_short
+        and older.said.trust <= newer.said.trust
+        and _is_newer(newer.said, older.said)
+        and _are_of_one(older, newer)
+    )
+
+
+def _are_of_one(one: _Compared, other: _Compared) -> bool:
+    """Tell whether two statements are by one speaker, or by the user and about him."""
+    first, second = one.said, other.said
+    if first.kind != second.kind and "episode" in (first.kind, second.kind):
+        turn = first if first.kind == "episode" else second
+        is_users = first.user is not None and first.user == second.user and turn.role == "user"
+        return is_users and {first.kind, second.kind} <= {"episode", *_ABOUT_USERS}
+    if first.kind != second.kind and not {first.kind, second.kind} <= _ABOUT_USERS:
+        return False
+    return first.role == second.role and one.speaker == other.speaker
 
 
 @lru_cache(maxsize=256)
@@ -212,35 +219,10 @@ class _Told(NamedTuple):
     numbers: frozenset[str]
 
 
-class Pair(NamedTuple):
-    """A newer statement and an older one, for a question.
-
-    Attributes:
-        nearness: of their vectors, on the embedder's own scale: 0 unrelated, 1 alike.
-        gain: by how much the newer one is nearer to the question.
-        asked: words of the question that tell its matter.
-        of_names: share of the speakers' names in what is embedded of both, 0 without.
-        fills: both fill one slot of one person. changes: the newer one says that it changed.
-        beginning: share of the words of the longest sentences that begin both. matching: that
-            begin or end both.
-        of_vectors: what their vectors add; None without.
-    """
-
-    newer: _Told
-    older: _Told
-    nearness: float
-    gain: float
-    asked: frozenset[str]
-    of_names: float
-    fills: bool
-    changes: bool
-    beginning: float
-    matching: float
-    of_vectors: float | None = None
-
-
 class _Features(NamedTuple):
+    # Of their vectors, on the embedder's own scale: 0 unrelated, 1 alike.
     nearness: float
+    # By how much the newer one is nearer to the question.
     gain: float
     # A speaker's name is embedded with each turn, which makes them nearer.
     named: float
@@ -265,26 +247,17 @@ PAIR_FEATURES = _Features._fields
 """The names of the features of a pair."""
 
 
-def _features(pair: Pair) -> _Features:
-    newer, older, asked = pair.newer, pair.older, pair.asked
-    shared, told, number = len(newer.words & older.words), asked & newer.words, max(1, len(asked))
-    return _Features(
-        nearness=pair.nearness,
-        gain=pair.gain,
-        named=pair.of_names,
-        slot=pair.fills,
-        slot_changes=pair.changes,
-        is_unreal=newer.is_unreal,
-        shares=shared > 0,
-        shared_words=shared / max(1, len(older.words)),
-        asked_words=len(told) / number,
-        begins_alike=pair.beginning,
-        loses_asked=pair.matching * len((asked & older.words) - told) / number,
-        numbers=bool(newer.numbers and older.numbers),
-        closes=newer.closes,
-        goes_on=newer.goes_on,
-        adds=newer.adds,
-    )
+class Pair(NamedTuple):
+    """A newer statement and an older one, for a question.
+
+    Attributes:
+        of_vectors: what their vectors add; None without.
+    """
+
+    newer: _Told
+    older: _Told
+    features: _Features
+    of_vectors: float | None = None
 
 
 def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
@@ -302,7 +275,7 @@ def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
 
 def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
     """Compute the features: a row for each pair, a column for each of `PAIR_FEATURES`."""
-    numbers = chain.from_iterable(map(_features, pairs))
+    numbers = chain.from_iterable([one.features for one in pairs])
     return np.fromiter(numbers, float).reshape(len(pairs), len(PAIR_FEATURES))
 
 
@@ -341,38 +314,27 @@ def pairs(
     near = np.nonzero(may)
     if not len(near[0]):
         return {}
-    statement, asked = cache(statement), _matter_of(question.lower())
+    asked = _matter_of(question.lower())
     found: dict[tuple[int, int], Pair] = {}
     tables = (nearness, gain) if of_vectors is None else (nearness, gain, of_vectors)
     numbers = [table[near].tolist() for table in tables]
     places = (np.asarray(older)[near[0]].tolist(), near[1].tolist())
+    compared = {number: _compared(statement(number)) for number in {*places[0], *places[1]}}
     told: _Told | None = None
     slots: tuple[tuple[str, str, str], ...] = ()
-    for old, new, *values in zip(*places, *numbers, strict=True):
-        earlier, later = statement(old), statement(new)
+    for old, new, near_by, gained, *added_by in zip(*places, *numbers, strict=True):
+        earlier, later = compared[old], compared[new]
         if not _may_be_replaced_by(earlier, later):
             continue
-        names, others = _names_of(earlier), _names_of(later)
-        names = names if names == others else names | others
-        one, other = _told(later.text, names), _told(earlier.text, names)
+        names = earlier.users if earlier.users == later.users else earlier.users | later.users
+        one, other = _told(later.said.text, names), _told(earlier.said.text, names)
         if _is_of_another(one, other) or (not with_repeats and _changes_nothing(one, other)):
             continue
         if other is not told:  # as a rule once for each older one
             told, slots = other, _slots_of(other)
-        beginning, matching = _matching(one.longest, other.longest)
-        most = max(1, len(one.longest), len(other.longest))
-        found[old, new] = Pair(
-            one,
-            other,
-            values[0],
-            values[1],
-            asked,
-            (_share_of_name(earlier) + _share_of_name(later)) / 2,
-            *(_changes_of(one, slots) if slots else (False, False)),
-            beginning / most,
-            matching / most,
-            *values[2:],
-        )
+        named = (earlier.named + later.named) / 2
+        features = _features(one, other, asked, slots, near_by, gained, named)
+        found[old, new] = Pair(one, other, features, *added_by)
     return found
 
 
@@ -464,9 +426,42 @@ def _may(
     return found
 
 
+def _features(
+    newer: _Told,
+    older: _Told,
+    asked: frozenset[str],
+    slots: Sequence[tuple[str, str, str]],
+    nearness: float,
+    gain: float,
+    named: float,
+) -> _Features:
+    """Compare two statements; `slots` are those of the older one."""
+    shared, told, number = len(newer.words & older.words), asked & newer.words, max(1, len(asked))
+    beginning, matching = _matching(newer.longest, older.longest)
+    most = max(1, len(newer.longest), len(older.longest))
+    return _Features(
+        nearness,
+        gain,
+        named,
+        *(_changes_of(newer, slots) if slots else (False, False)),
+        newer.is_unreal,
+        shared > 0,
+        shared / max(1, len(older.words)),
+        len(told) / number,
+        beginning / most,
+        matching / most * len((asked & older.words) - told) / number if matching else 0.0,
+        bool(newer.numbers and older.numbers),
+        newer.closes,
+        newer.goes_on,
+        newer.adds,
+    )
+
+
 def _is_of_another(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one is about a relative or friend whom the older one does not name."""
-    return any(all(word not in older.small for word in KIN[one]) for one in newer.kin)
+    return bool(newer.kin) and any(
+        all(word not in older.small for word in KIN[one]) for one in newer.kin
+    )
 
 
 def _changes_nothing(newer: _Told, older: _Told) -> bool:
