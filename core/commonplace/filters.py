@@ -53,12 +53,14 @@ class Where:
         stored = field_value(record, self.field)
         if stored is None:
             return False
-        options = stored if isinstance(stored, list | tuple) else (stored,)
-        if self.operator == "eq" and type(self.values[0]) is str:
-            return self.values[0] in options
-        if self.operator in ("ne", "nin"):
-            return not any(_same(held, value) for held in options for value in self.values)
         name = self.operator
+        if name in _RANGES and not isinstance(stored, list | tuple):
+            return _compares(name, stored, self.values[0])
+        options = stored if isinstance(stored, list | tuple) else (stored,)
+        if name == "eq" and type(self.values[0]) is str:
+            return self.values[0] in options
+        if name in ("ne", "nin"):
+            return not any(_same(held, value) for held in options for value in self.values)
         return any(_compares(name, held, value) for held in options for value in self.values)
 
 

@@ -287,25 +287,26 @@ class CandidateArrays:
         )
 
     @cached_property
-    def _near(self) -> dict[int, Numbers]:
-        """By step, the row of the turn so many places away; the row behind the last if missing."""
+    def _near(self) -> Numbers:
+        """By step, a row each, the row of the turn so far away; that behind the last if missing."""
         missing = len(self.records)
         places = np.array([one.position or 0 for one in self.records], np.int64) + len(_STEPS)
         keys = np.where(self._sessions < 0, -1, self._sessions << _PLACES | places)
-        order = np.argsort(keys, kind="stable")
+        order = keys.argsort(kind="stable")
         ordered = keys[order]
-        found = {}
-        for step in _STEPS:
-            wanted = np.where(keys < 0, -2, keys + step)
-            at = np.minimum(np.searchsorted(ordered, wanted), missing - 1)
-            found[step] = np.where(ordered[at] == wanted, order[at], missing)
+        wanted = np.where(keys < 0, -2, keys + np.array(_STEPS)[:, None])
+        at = np.minimum(ordered.searchsorted(wanted), missing - 1)
+        return np.where(ordered[at] == wanted, order[at], missing)
+
+    def _around(self, values: Floats, missing: float = 0.0) -> Floats:
+        """Values of the turns around each, in the order of `_STEPS`."""
+        padding = np.full((1, *values.shape[1:]), missing)
+        found: Floats = np.concatenate([values, padding])[self._near]
         return found
 
-    def _at_step(self, values: Floats, step: int, missing: float = 0.0) -> Floats:
-        """Values of the turns so many places away."""
-        padding = np.full((1, *values.shape[1:]), missing)
-        found: Floats = np.concatenate([values, padding])[self._near[step]]
-        return found
+    @cached_property
+    def _given_around(self) -> Floats:
+        return self._around(self._given)
 
     @cached_property
     def asks(self) -> Mask:
@@ -337,7 +338,10 @@ class CandidateArrays:
         rows = zip(self.is_turn.tolist(), self._is_doubtful, self._hits, strict=True)
         return np.array(
             [
-                is_turn and is_short(hit.record.text) and self._is_silent(hit, is_doubtful)
+                is_turn
+                and (is_doubtful or hit.record.role == "assistant")
+                and is_short(hit.record.text)
+                and self._is_silent(hit, is_doubtful)
                 for is_turn, is_doubtful, hit in rows
             ]
         )
@@ -373,9 +377,7 @@ class CandidateArrays:
             return np.zeros(len(self.records))
         best = np.where(np.isnan(self._best), -1.0, self._best)
         given = np.where(self.is_empty[:, None], -1.0, best)
-        around = best
-        for step in _STEPS:
-            around = np.maximum(around, self._at_step(given, step, -1.0))
+        around = np.maximum(best, self._around(given, -1.0).max(axis=0))
         gain: Floats = np.maximum(0.0, (around - best) @ self._token_weights)
         return gain
 
@@ -383,22 +385,22 @@ class CandidateArrays:
     def coverage_gain(self) -> Floats:
         """What `coverage` grows by where each word is looked for in the turns around, too."""
         given = np.where(self.is_empty[:, None], 0.0, self._terms)
-        around = self._terms
-        for step in _STEPS:
-            around = np.maximum(around, self._at_step(given, step))
+        around = np.maximum(self._terms, self._around(given).max(axis=0))
         return (around - self._terms) @ self._rarity
 
     @cached_property
     def beside(self) -> Floats:
         """Mean of what the turns before and after say."""
-        return (self._at_step(self._given, -1) + self._at_step(self._given, 1)) / 2
+        _, before, after, _ = self._given_around
+        found: Floats = (before + after) / 2
+        return found
 
     @cached_property
     def session_gain(self) -> Floats:
         """By how much the session's best turn, with those around it, says more."""
-        given = self._given
-        whole = given + 0.3 * (self._at_step(given, -1) + self._at_step(given, 1))
-        whole = whole + 0.1 * (self._at_step(given, -2) + self._at_step(given, 2))
+        before_last, before, after, after_next = self._given_around
+        whole = self._given + 0.3 * (before + after)
+        whole = whole + 0.1 * (before_last + after_next)
         whole = np.where(self.asks, whole / 2, whole)
         found = np.zeros(len(self.records))
         in_one = self._sessions >= 0
@@ -414,7 +416,7 @@ class CandidateArrays:
         To answer another question than the one asked now says nothing against a turn.
         """
         asked = np.where(self.asks, np.maximum(self.own, 0.0), 0.0)
-        return self._at_step(asked, -1) * ~self.is_empty
+        return self._around(asked)[_STEPS.index(-1)] * ~self.is_empty
 
     # -- who, when, what kind --------------------------------------------------------------------
 
@@ -527,6 +529,8 @@ class CandidateArrays:
         places = np.zeros(len(rows), np.intp)
         places[near] = _numbered([(since(one), one.position or 0) for one in told])
         is_newer = (places > places[best, None]) & ~self.is_empty[rows]
+        if not is_newer.any():
+            return {}
         found = pairs(
             lambda n: to_statement(self.records[at[n]]),  # a long text tells of several matters
             self._question,
@@ -545,7 +549,7 @@ class CandidateArrays:
         names a time of which something is told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
-        if self._vectors is None or self.dated.any():
+        if self._vectors is None or self.dated.any() or not self._pairs:
             return found
         each = likelihoods([*self._pairs.values()])
         for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
@@ -564,12 +568,18 @@ class CandidateArrays:
             pair = self._pairs[old, new]
             return not asked & pair.older.values <= pair.newer.values
 
-        each = ((old, *one) for old, newer in self.replaced_by.items() for one in newer.items())
-        return [(old, new, odds) for old, new, odds in each if not is_named(old, new)]
+        return [
+            (old, new, odds)
+            for old, newer in self.replaced_by.items()
+            for new, odds in newer.items()
+            if not is_named(old, new)
+        ]
 
     @cached_property
     def replaced(self) -> Floats:
         """How likely a newer statement replaces each."""
+        if not self._replacing:
+            return self.zeros
         found = np.zeros(len(self.records))
         for old, _, odds in self._replacing:
             found[old] = max(found[old], odds)
@@ -578,6 +588,8 @@ class CandidateArrays:
     @cached_property
     def replaces(self) -> Floats:
         """How likely each replaces one of the best statements, and holds; less for weaker ones."""
+        if not self._replacing:
+            return self.zeros
         found = np.zeros(len(self.records))
         shares = np.clip(self.own / max(float(self.own[self.stating].max()), _EPSILON), 0.0, 1.0)
         for old, new, odds in self._replacing:
@@ -805,7 +817,7 @@ BACKGROUND: Mapping[str, Callable[[CandidateArrays], float]] = {
     "company": lambda c: c.company,
     # A question about nothing that is here is a little like everything, or like nothing at all.
     "most_cosine": lambda c: float(c.cosine[c.stating].max()),
-    "mean_cosine": lambda c: float(c.cosine[c.stating].mean()),
+    "mean_cosine": lambda c: float(c.cosine[c.stating].sum() / c.stating.sum()),
     "most_late": lambda c: float(c.late[c.stating].max()),
     "most_coverage": lambda c: float(c.coverage[c.stating].max()),
     "number": lambda c: float(np.log(c.stating.sum())),

@@ -77,7 +77,7 @@ def logits(rows: NDArray[Any], weights: Mapping[str, NDArray[Any]]) -> NDArray[A
 
 def row(text: str, vector: Sequence[float]) -> NDArray[Any]:
     """Compute what the network reads: the features of a text, then the numbers of its vector."""
-    return np.array([*(compute(text) for compute in FEATURES.values()), *vector])
+    return np.concatenate([[compute(text) for compute in FEATURES.values()], vector])
 
 
 def reply_row(text: str, vector: Sequence[float], question: Sequence[float]) -> NDArray[Any]:

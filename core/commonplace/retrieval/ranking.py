@@ -77,9 +77,10 @@ def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
     if not positions:
         return set()
     fused = _stretched([hit.dense for hit in hits]) + _stretched([hit.lexical for hit in hits])
-    good = sorted(range(len(hits)), key=lambda i: (-fused[i], hits[i].record.id))[:_EXPANDED]
+    ids = [hit.record.id for hit in hits]
+    good = sorted(zip((-fused).tolist(), ids, range(len(hits)), strict=True))[:_EXPANDED]
     around: dict[Scope, set[int]] = {}
-    for record in (hits[i].record for i in good):
+    for record in (hits[i].record for _, _, i in good):
         if record.position is not None:
             near = {record.position + step for step in (-2, -1, 1, 2)}
             around.setdefault(record.scope, set()).update(near - positions[record.scope])
@@ -146,7 +147,7 @@ def rank(
         if scores[best] < threshold:
             break
         each = zip(FEATURES, (slope * parts[best]).tolist(), strict=True)
-        details = {name: part for name, part in each if abs(part) > _LEAST}
+        details = {name: part for name, part in each if part > _LEAST or part < -_LEAST}
         details["offset"] = offset
         # One of the day that is asked for stands for later ones.
         shown = best if found.dated[best] > found.dated[standing] else standing
