@@ -386,7 +386,8 @@ class CandidateArrays:
         """What `coverage` grows by where each word is looked for in the turns around, too."""
         given = np.where(self.is_empty[:, None], 0.0, self._terms)
         around = np.maximum(self._terms, self._around(given).max(axis=0))
-        return (around - self._terms) @ self._rarity
+        gain: Floats = (around - self._terms) @ self._rarity
+        return gain
 
     @cached_property
     def beside(self) -> Floats:
@@ -416,7 +417,8 @@ class CandidateArrays:
         To answer another question than the one asked now says nothing against a turn.
         """
         asked = np.where(self.asks, np.maximum(self.own, 0.0), 0.0)
-        return self._around(asked)[_STEPS.index(-1)] * ~self.is_empty
+        before: Floats = self._around(asked)[_STEPS.index(-1)]
+        return before * ~self.is_empty
 
     # -- who, when, what kind --------------------------------------------------------------------
 
