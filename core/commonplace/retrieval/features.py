@@ -305,10 +305,6 @@ class CandidateArrays:
         return found
 
     @cached_property
-    def _given_around(self) -> Floats:
-        return self._around(self._given)
-
-    @cached_property
     def asks(self) -> Mask:
         """Turns that end with a question."""
         if not self.has_turns:
@@ -392,14 +388,13 @@ class CandidateArrays:
     @cached_property
     def beside(self) -> Floats:
         """Mean of what the turns before and after say."""
-        _, before, after, _ = self._given_around
-        found: Floats = (before + after) / 2
+        found: Floats = self._around(self._given)[1:3].sum(axis=0) / 2
         return found
 
     @cached_property
     def session_gain(self) -> Floats:
         """By how much the session's best turn, with those around it, says more."""
-        before_last, before, after, after_next = self._given_around
+        before_last, before, after, after_next = self._around(self._given)
         whole = self._given + 0.3 * (before + after)
         whole = whole + 0.1 * (before_last + after_next)
         whole = np.where(self.asks, whole / 2, whole)
@@ -570,18 +565,12 @@ class CandidateArrays:
             pair = self._pairs[old, new]
             return not asked & pair.older.values <= pair.newer.values
 
-        return [
-            (old, new, odds)
-            for old, newer in self.replaced_by.items()
-            for new, odds in newer.items()
-            if not is_named(old, new)
-        ]
+        each = ((old, *one) for old, newer in self.replaced_by.items() for one in newer.items())
+        return [(old, new, odds) for old, new, odds in each if not is_named(old, new)]
 
     @cached_property
     def replaced(self) -> Floats:
         """How likely a newer statement replaces each."""
-        if not self._replacing:
-            return self.zeros
         found = np.zeros(len(self.records))
         for old, _, odds in self._replacing:
             found[old] = max(found[old], odds)

@@ -146,14 +146,13 @@ class _Compared(NamedTuple):
 def _compared(said: Statement) -> _Compared:
     user, name = said.user, said.name
     speaker = name.casefold() if name else None
+    names = () if user is None else (user, None if said.role is None else name or "")
     return _Compared(
         said,
         is_short(said.text),
         None if speaker == (user or "").casefold() else speaker,
         len(name) / (len(name) + len(said.text)) if name else 0.0,
-        frozenset()
-        if user is None
-        else _first_names(user, None if said.role is None else name or ""),
+        _first_names(*names),
     )
 
 
