@@ -247,6 +247,16 @@ def test_of_two_that_may_hold_the_one_that_fits_the_question_stands_first() -> N
     assert ["I moved to Lyon.", PARIS] == chosen("Where do I live?", old, lyon, party)
 
 
+def test_what_likely_holds_instead_of_another_stands_in_front_of_that_one_alone() -> None:
+    kia = turn("I sold the Saab and bought a Kia.", 1, score=0.2)
+    saab = replace(turn("I drive a Saab.", 8, score=0.1), replaced_by={kia.record.id: 0.9})
+    work = replace(turn("I joined Bosch.", 2, score=0.7), replaced_by={kia.record.id: 0.3})
+
+    lines = chosen("Where do I work?", work, kia, saab)
+
+    assert ["I joined Bosch.", kia.record.text] == lines[:2]
+
+
 def test_what_may_not_hold_is_left_out_for_nothing_doubtful() -> None:
     old, new = replaced(turn(PARIS, 9, score=0.9), turn(LYON, 2, score=0.3), odds=0.3)
 
