@@ -41,7 +41,7 @@ _PASTED = 600  # bytes of a query; in a longer one is the text that it is about
 _OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
 LEAST_FETCHED = 30
 """Matches asked for at least: the questions asked before are as many for one memory as for five."""
-ENOUGH = 0.15
+ENOUGH = 0.25
 """Least score of a note's best line; below it nothing has to do with the question."""
 BESIDE = 0.05
 """Least score of the other lines, as a share of the best that was found, held or not."""

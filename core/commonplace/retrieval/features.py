@@ -32,7 +32,7 @@ from .statement_words import (
     change_words,
     subject_fits,
 )
-from .times import asked_times, names_time, time_fit, without_time_words
+from .times import AskedTime, asked_times, names_time, time_fit, without_time_words
 from .utterance_kinds import states_nothing
 
 Floats = NDArray[Any]
@@ -444,19 +444,24 @@ class CandidateArrays:
         )
 
     @cached_property
-    def dated(self) -> Floats:
-        """How well each candidate fits the time that the question names.
+    def _asked_times(self) -> Sequence[AskedTime]:
+        return asked_times(self._question, self._at)
 
-        By when it was told; and the nearest of them by the times that they name themselves.
-        """
-        asked = asked_times(self._question, self._at)
-        if not asked:
+    @cached_property
+    def told_then(self) -> Floats:
+        """How well the moment of each candidate fits the time that the question names."""
+        if not self._asked_times:
             return self.zeros
-        found = np.array([time_fit(asked, one.occurred_at) for one in self.records])
-        for row in np.argsort(-self.own, kind="stable")[:_NEAREST].tolist():
-            if found[row] < 1 and names_time(
-                self.excerpts[row], self.records[row].occurred_at, asked
-            ):
+        return np.array([time_fit(self._asked_times, one.occurred_at) for one in self.records])
+
+    @cached_property
+    def dated(self) -> Floats:
+        """The same, or 1 for one of the nearest that names such a time itself."""
+        found = self.told_then.copy()
+        nearest = np.argsort(-self.own, kind="stable")[:_NEAREST] if self._asked_times else ()
+        for row in nearest:
+            text, said = self.excerpts[row], self.records[row].occurred_at
+            if found[row] < 1 and names_time(text, said, self._asked_times):
                 found[row] = 1.0
         return found
 
@@ -546,7 +551,7 @@ class CandidateArrays:
         names a time of which something is told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
-        if self._vectors is None or self.dated.any() or not self._pairs:
+        if self._vectors is None or self.told_then.any() or not self._pairs:
             return found
         each = likelihoods([*self._pairs.values()])
         for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
