@@ -169,14 +169,19 @@ def test_what_is_quoted_is_no_statement_of_the_user(tmp_path: Path):
     own = [
         '"The Big Lebowski" is my favourite film.', "我最喜欢的书是“百年孤独与其他的故事集”。",
         'My boss said "you are fired, pack your things" and I cried.',
+        'My dog is called "Max". He is five years old. My cat is called "Tom".',
+        'My TV is 55" wide. I sit three metres away. My desk is 60" long.',
     ]  # fmt: skip
     others = [
         '"I have been a customer for years. I hate the roses." How should I reply?',
         "> I am out of the office until Monday.\n> My deputy is Jan.\n\nHow do I answer?",
         "“亲爱的家长，明天是校服日，我在门口收钱。”这样写行吗",
     ]
+    beside = "I like tea.\n| I live in Rome.\nI work at Shell."
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
-        assert sorted(known_of(memory, own + others)) == sorted(own)
+        found = known_of(memory, [*own, *others, beside])
+
+    assert sorted(found) == sorted([*own, "I like tea. I work at Shell."])
 
 
 def test_facts_stand_for_the_turns_that_they_were_drawn_from(tmp_path: Path):

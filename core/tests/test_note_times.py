@@ -257,6 +257,16 @@ def test_what_likely_holds_instead_of_another_stands_in_front_of_that_one_alone(
     assert ["I joined Bosch.", kia.record.text] == lines[:2]
 
 
+def test_what_was_told_twice_stands_behind_what_likely_replaced_it() -> None:
+    kia = turn("I sold the Saab and bought a Kia.", 1, score=0.2)
+    once = replace(turn("I drive a Saab.", 8, score=0.1), replaced_by={kia.record.id: 0.9})
+    again = replace(turn("A Saab, as ever.", 6, score=0.4), replaced_by={kia.record.id: 0.46})
+
+    lines = chosen("Which car do I drive?", again, kia, once)
+
+    assert [kia.record.text, "A Saab, as ever."] == lines[:2]
+
+
 def test_what_may_not_hold_is_left_out_for_nothing_doubtful() -> None:
     old, new = replaced(turn(PARIS, 9, score=0.9), turn(LYON, 2, score=0.3), odds=0.3)
 

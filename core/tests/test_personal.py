@@ -69,7 +69,7 @@ def test_replies_that_tell_something_are_told_from_those_that_know_nothing() -> 
         told = SentenceEncoder().embed(replies, purpose="document")
         return float(np.mean([answers(*one) for one in zip(replies, told, asked, strict=True)]))
 
-    assert share("answers") >= 0.88
+    assert share("answers") >= 0.85
     assert share("other") <= 0.25
 
 

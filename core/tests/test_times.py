@@ -13,6 +13,7 @@ from commonplace.retrieval.times import (
     AskedTime,
     asked_times,
     counted_days,
+    names_time,
     resolved_days,
     time_fit,
     without_time_words,
@@ -486,3 +487,19 @@ def test_a_hostile_question_is_read_in_time(part) -> None:
     started = time.process_time()
     asked_times(question, NOW)
     assert time.process_time() - started < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "question", "expected"),
+    [
+        ("The fair is on 12 May.", datetime(2026, 11, 1, tzinfo=UTC), "What was in May?", True),
+        ("Ann comes on Friday.", datetime(2026, 11, 16, tzinfo=UTC), "Who came on Friday?", False),
+        ("Ann came last Friday.", datetime(2026, 11, 16, tzinfo=UTC), "Who came on Friday?", True),
+        ("We meet on the 15th.", datetime(1, 1, 5, tzinfo=UTC), "What was in May?", False),
+        ("The fair is in May.", datetime(9999, 6, 1, tzinfo=UTC), "What was in May?", False),
+    ],
+)
+def test_a_statement_names_a_time_near_the_day_it_was_said(
+    text: str, said: datetime, question: str, expected: bool
+) -> None:
+    assert expected == names_time(text, said, asked_times(question, NOW))

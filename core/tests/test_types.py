@@ -301,3 +301,5 @@ def test_an_altered_copy_is_what_replace_makes_and_leaves_the_original() -> None
         before = replace(one)
         assert altered(one, **changes) == replace(one, **changes) != one
         assert one == before
+    with pytest.raises(AttributeError, match="Fact has no nonsense"):
+        altered(Fact(text="a"), nonsense=1)

@@ -3,11 +3,13 @@
 As a program it reads what to run, a line of JSON each, and answers each with a line.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +28,9 @@ class Programs:
         """Run a program on the servers that the environment names; return its counts."""
         if self._process is None:
             pipe, command = subprocess.PIPE, [sys.executable, __file__]
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         servers = {name: one for name, one in os.environ.items() if name.startswith("TEST_")}
@@ -34,7 +38,9 @@ class Programs:
         try:
             self._process.stdin.write(f"{given}\n")
             self._process.stdin.flush()
-            found: dict[str, Any] = json.loads(self._process.stdout.readline())
+            answer = self._process.stdout.readline()
+            assert answer, f"the process ended with {self._process.wait()}"
+            found: dict[str, Any] = json.loads(answer)
         except BaseException:
             self.close()  # the next one shall not read this answer
             raise
@@ -42,9 +48,10 @@ class Programs:
         return found
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and the program that it runs."""
         if self._process is not None:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate()
             self._process = None
 
@@ -65,12 +72,14 @@ def main() -> None:
     """Run each program that is asked for in a process of its own."""
     from crash_matrix import forked, warm_up
 
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a program prints is no answer
     warm_up()
     for line in sys.stdin:
         ended = forked(functools.partial(counted, *json.loads(line)), seconds=0)
         found = ended.said[-1] if ended.said else {"error": f"ended with {ended.code}"}
-        sys.stdout.write(f"{json.dumps(found)}\n")
-        sys.stdout.flush()
+        answers.write(f"{json.dumps(found)}\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

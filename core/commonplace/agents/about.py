@@ -13,9 +13,15 @@ from ..retrieval.statement_words import CLOSE, NEGATED, WEAK, values_in
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
-from .instruction_words import QUOTED
 from .standing_instructions import MARK, told_at, without_replaced
 
+# Code, tables, lines of a mail, and what stands between quotation marks, which are no inches.
+_QUOTED = re.compile(
+    r"(```|~~~)(?s:.*?)(?:\1|\Z)|^[^\S\n]*[>|].*"
+    r"|(?P<brief>(?<![^\W_])\"[^\"]{0,11}\"|[“「『][^”」』]{0,11}[”」』])"
+    r"|(?<![^\W_])\"[^\"]*\"|[“「『][^”」』]*[”」』]",
+    re.MULTILINE,
+)
 _READ = 1_000
 _COMPARED = 250  # statements at most: each is compared with all before it
 _COVERED = 0.6  # share of a fact's words in a turn that says it, too
@@ -80,13 +86,14 @@ def _known(record: Record) -> Known | None:
     if record.origin in ("tool", "document") or record.role not in (None, "user"):
         return None
     text = _stated(split_forget_requests(record.text).stated)
-    told = since(record)
-    return Known(text=text, record=record, since=told, until=record.valid_to) if text else None
+    if not text:
+        return None
+    return Known(text=text, record=record, since=since(record), until=record.valid_to)
 
 
 def _stated(text: str) -> str:
     """Write a text's statements on one line as they stand; one that is quoted is another's."""
-    quoted = [one.span() for one in QUOTED.finditer(text)]
+    quoted = [one.span() for one in _QUOTED.finditer(text) if one["brief"] is None]
     kept, end = "", 0
     for one in statements(text):
         start = text.index(one, end)

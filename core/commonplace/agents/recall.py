@@ -436,13 +436,17 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
 def _likely_newer(older: Match, by_id: Mapping[str, Match]) -> str | None:
     """Return the line that may hold instead of one and fits the question nearly as well, if any.
 
-    None that clearly holds instead of another.
+    A line that is by far likelier to hold instead of another one is not considered.
     """
-    others = {one.replacement for one in by_id.values()}
+    clear = {
+        one.replacement: one.replaced_by[one.replacement]
+        for one in by_id.values()
+        if one.replacement
+    }
     chances = {
         one: _odds(likelihood) * math.pow(_odds(by_id[one].score) / _odds(older.score), _OF_SCORES)
         for one, likelihood in older.replaced_by.items()
-        if one in by_id and one not in others
+        if one in by_id and likelihood >= clear.get(one, 0.0) / 2
     }
     newest = max(chances, key=chances.__getitem__, default="")
     return newest if chances.get(newest, 0.0) >= _NEWER_FIRST else None

@@ -38,7 +38,9 @@ def altered(frozen: T, **changes: Any) -> T:
     kind: Any = type(frozen)
     copied: T = object.__new__(kind)
     for name, set_ in _slots_of(kind).items():
-        set_(copied, changes[name] if name in changes else getattr(frozen, name))
+        set_(copied, changes.pop(name) if name in changes else getattr(frozen, name))
+    if changes:
+        raise AttributeError(f"{kind.__name__} has no {', '.join(changes)}")
     return copied
 
 

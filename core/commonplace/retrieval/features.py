@@ -456,7 +456,7 @@ class CandidateArrays:
 
     @cached_property
     def dated(self) -> Floats:
-        """The same, or 1 for one of the nearest that names such a time itself."""
+        """How well each candidate fits that time: 1 for one of the nearest that names it itself."""
         found = self.told_then.copy()
         nearest = np.argsort(-self.own, kind="stable")[:_NEAREST] if self._asked_times else ()
         for row in nearest:
@@ -548,7 +548,7 @@ class CandidateArrays:
         """What may replace each of the best statements, and how likely, all by their rows.
 
         Empty where there are no vectors, without which nothing can be said, and where the question
-        names a time of which something is told: that held then.
+        names a time at which something was told: that held then.
         """
         found: dict[int, dict[int, float]] = {}
         if self._vectors is None or self.told_then.any() or not self._pairs:
@@ -748,7 +748,7 @@ FEATURES: Mapping[str, Feature] = {
     "beside": _of_turns(lambda c: c.beside),
     "session": _of_turns(lambda c: c.session_gain),
     "answered": _of_turns(lambda c: c.answered),
-    # A turn that only asks or agrees answers nothing; one that asks beside it may.
+    # A turn that only asks or agrees answers nothing; a user's that asks beside it may.
     "asks": lambda c: (c.asks & c.is_empty) * 1.0,
     "echo": lambda c: c.is_empty * np.maximum(c.cosine, 0.0),
     "echo_beside": lambda c: (c.asks & ~c.is_empty & ~c.is_assistant) * np.maximum(c.cosine, 0.0),

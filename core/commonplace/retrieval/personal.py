@@ -58,14 +58,15 @@ def asks_memory(text: str, vector: Sequence[float]) -> float:
 
 
 def answers(text: str, vector: Sequence[float], question: Sequence[float]) -> bool:
-    """Tell whether an assistant's reply tells something; in doubt it does.
+    """Tell whether an assistant's reply tells something, and not that it knows nothing.
 
     Args:
         vector: of the default embedder.
         question: the vector of what it may be a reply to.
     """
-    found = logits(reply_row(text, vector, question), _weights("answers"))
-    return len(text) > LONGEST or bool(found >= 0)
+    if len(text) > LONGEST:
+        return True
+    return bool(logits(reply_row(text, vector, question), _weights("answers")) >= 0)
 
 
 def logits(rows: NDArray[Any], weights: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

@@ -46,7 +46,8 @@ FAR = 0.2
 _NEIGHBOURS = 5  # newer statements that are compared with each, where nothing is asked
 _NEAR = 0.5  # least nearness of what is said again
 _ONE_MATTER = 0.44  # least likelihood that it is changed or said again, to show the newer alone
-# The same where the newer one says that something changed, and its share in all that it may have.
+# The same where the newer one says that something changed, and the share that one older statement
+# must have in all that it may have changed.
 _MAYBE, _SOLE = 0.2, 0.6
 _CLEARLY = 0.2  # by how much a change must be likelier than that it is said again
 _LEAST = -5.0
@@ -366,27 +367,32 @@ def last_of(
     )
     replaced = likelihoods([*found.values()])
     repeated = 0.0 * replaced if known is None else repeats(found, known)
-    again: dict[tuple[int, int], datetime] = {}
-    on_one: dict[tuple[int, int], float] = {}
+    again: dict[tuple[int, int], tuple[datetime, int]] = {}
+    on_one: dict[tuple[int, int], tuple[float, datetime, int]] = {}
     for (ids, pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
         changes = 0.0 if _changes_nothing(pair.newer, pair.older) else change
         if repeat >= max(LIKELY, changes - _CLEARLY):
-            again[ids] = told[ids[1]].moment
+            again[ids] = _place(told[ids[1]])
         is_event = pair.newer.is_event and pair.older.is_event
-        on_one[ids] = repeat + (0.0 if is_event else change)  # it cannot be both
+        likely = repeat + (0.0 if is_event else change)  # it cannot be both
+        on_one[ids] = likely, *_place(told[ids[1]])
     likeliest, at_stake = dict(sorted(on_one, key=on_one.__getitem__)), [0.0] * count
     for old, new in likeliest.items():
-        at_stake[new] += on_one[old, new]
+        at_stake[new] += on_one[old, new][0]
     least = [_ONE_MATTER] * count
     for at, one in enumerate(told):
         if known is not None and change_words(one.text):
             least[at] = min(_ONE_MATTER, max(_MAYBE, _SOLE * at_stake[at]))
-    newest = {old: new for old, new in likeliest.items() if on_one[old, new] >= least[new]}
+    newest = {old: new for old, new in likeliest.items() if on_one[old, new][0] >= least[new]}
     return _last(newest), _last(dict(sorted(again, key=again.__getitem__)))
 
 
+def _place(one: Statement) -> tuple[datetime, int]:
+    return one.moment, -1 if one.position is None else one.position
+
+
 def _last(links: Mapping[int, int]) -> dict[int, int]:
-    """Follow the links of statements to newer ones, one of each, to the last."""
+    """Follow the links of statements, one of each and always to a newer one, to the last."""
     found = dict(links)
     for old in links:
         while (last := found[old]) in found:

@@ -149,16 +149,31 @@ def time_fit(asked: Sequence[AskedTime], moment: datetime) -> float:
 def names_time(text: str, said: datetime, asked: Sequence[AskedTime]) -> bool:
     """Tell whether a statement names a time within one of these.
 
-    Its dates without a year are those before it was said, or those after.
+    A date, a month or a season without a year may be the one before it was said or the one after.
+    Weekdays and days of a month alone are left out, as they may be either, too.
     """
-    told = [time for _, time in resolved_days(text, said)]
-    later = said.date() + timedelta(days=365)
-    for _, rule, values in _readings(text[:_MAX_CHARACTERS]):
-        if rule in _YEARLY and (read := _read(rule, values, later)) is not None:
-            told.append(read)
+    text, today = text[:_MAX_CHARACTERS], said.date()
+    years = {int(one) for one in _A_YEAR.findall(text)}
+    if any(one.grain == "year" and one.start.year in years for one in asked):
+        return True
+    told = [_read(rule, values, today) for _, rule, values in _named(text)]
+    if today.year < date.max.year:
+        later = today.replace(year=today.year + 1, day=min(today.day, 28))
+        told += [_read(rule, values, later) for _, rule, values in _named(text) if rule in _YEARLY]
+    if years:
+        told += [AskedTime(day, day, "day") for _, day in _full_dates(text)]
     return any(
-        one.start <= time.start and time.end <= one.end for one in asked for time in told
-    ) or any(one.grain == "year" and str(one.start.year) in text for one in asked)
+        read is not None and one.start <= read.start and read.end <= one.end
+        for one in asked
+        for read in told
+    )
+
+
+def _named(text: str) -> Iterator[tuple[Span, "Rule", "_Values"]]:
+    """Find the time expressions of a statement but for weekdays that may be past or to come."""
+    for span, rule, values in _readings(text):
+        if rule not in _OPEN - _YEARLY or values.one("LTXrY") is not None:
+            yield span, rule, values
 
 
 def _fit(asked: AskedTime, day: date) -> float:
@@ -210,7 +225,12 @@ def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
                 if day <= today:
                     yield one.span("west" if one["west"] else "east"), _days(day)
                     break
-    for pattern in (_ISO, _DOTTED, _SLASHED) if _YEAR.search(text) else ():
+    if _YEAR.search(text):
+        yield from ((span, _days(day)) for span, day in _full_dates(text))
+
+
+def _full_dates(text: str) -> Iterator[tuple[Span, date]]:
+    for pattern in (_ISO, _DOTTED, _SLASHED):
         for one in islice(pattern.finditer(text), _MOST):
             parts = one.groupdict()
             if "first" in parts:
@@ -224,7 +244,7 @@ def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
                 day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
             except ValueError:
                 continue
-            yield one.span(), AskedTime(day, day, "day")
+            yield one.span(), day
 
 
 # -- intervals ---------------------------------------------------------------------------------
@@ -436,7 +456,8 @@ def _read_year(values: _Values, today: date) -> AskedTime | None:
     return None if year is None else AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
 
 
-_YEARLY = {_read_date, _read_month}
+# What comes once a year, if it does not tell which.
+_YEARLY = {_read_date, _read_month, _read_season}
 # What does not tell its year or its week by itself, and what else is counted from a moment.
 _OPEN = {_read_date, _read_month, _read_season, _read_weekday, _read_weekday_of_week, _read_year}
 _COUNTED = _OPEN | {_read_day, _read_ago, _read_ahead, _read_part_of_day, _read_unit}
@@ -561,6 +582,7 @@ _YEAR_TRIGGERS = {
 }
 _YEAR_TRIGGERS["de"] |= GERMAN_CUES
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_A_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _DIGIT = re.compile(r"\d")
 _IDEOGRAPH = re.compile("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
 _EASTERN_WORD = re.compile(
