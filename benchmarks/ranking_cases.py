@@ -195,19 +195,8 @@ class Sentences(TypedDict):
 
 
 _LISTS = (
-    *(
-        "topic",
-        "person",
-        "change",
-        "list",
-        "event",
-        "code",
-        "negation",
-        "pasted",
-        "typo",
-        "dialogue",
-    ),
-    *("chatter", "unknown", "foreign", "replies"),
+    *("topic", "person", "change", "list", "event", "code", "negation", "pasted", "typo"),
+    *("dialogue", "chatter", "unknown", "foreign", "replies"),
 )
 
 

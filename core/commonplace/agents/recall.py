@@ -415,9 +415,10 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     any that was found.
     """
     by_id = {one.record.id: one for one in (*every, *matches)}
+    clear = {new: one.replaced_by[new] for one in by_id.values() if (new := one.replacement)}
     found = list(matches)
     for older in matches:
-        newest = older.replacement or _likely_newer(older, by_id)
+        newest = older.replacement or _likely_newer(older, by_id, clear)
         if newest is None:
             continue
         ids = [one.record.id for one in found]
@@ -433,16 +434,16 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     return found
 
 
-def _likely_newer(older: Match, by_id: Mapping[str, Match]) -> str | None:
+def _likely_newer(
+    older: Match, by_id: Mapping[str, Match], clear: Mapping[str, float]
+) -> str | None:
     """Return the line that may hold instead of one and fits the question nearly as well, if any.
 
     A line that is by far likelier to hold instead of another one is not considered.
+
+    Args:
+        clear: lines that likely hold instead of others, and how likely.
     """
-    clear = {
-        one.replacement: one.replaced_by[one.replacement]
-        for one in by_id.values()
-        if one.replacement
-    }
     chances = {
         one: _odds(likelihood) * math.pow(_odds(by_id[one].score) / _odds(older.score), _OF_SCORES)
         for one, likelihood in older.replaced_by.items()

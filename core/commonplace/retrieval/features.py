@@ -321,9 +321,8 @@ class CandidateArrays:
         """Turns that state nothing: they only ask or agree, or say that they know nothing."""
         found = self._is_empty_and_short.copy()
         for row in self._long:
-            is_answer = self.records[row].role == "assistant"
             found[row] = self.is_turn[row] and states_nothing(
-                self.excerpts[row], self._is_doubtful[row], is_answer
+                self.excerpts[row], self._is_doubtful[row], bool(self.is_assistant[row])
             )
         return found
 
@@ -331,19 +330,19 @@ class CandidateArrays:
     def _is_empty_and_short(self) -> Mask:
         if not self.has_turns:
             return np.zeros(len(self.records), bool)
-        rows = zip(self.is_turn.tolist(), self._is_doubtful, self._hits, strict=True)
+        are = self.is_turn.tolist(), self._is_doubtful, self.is_assistant.tolist()
         return np.array(
             [
                 is_turn
-                and (is_doubtful or hit.record.role == "assistant")
+                and (is_doubtful or is_answer)
                 and is_short(hit.record.text)
-                and self._is_silent(hit, is_doubtful)
-                for is_turn, is_doubtful, hit in rows
+                and self._is_silent(hit, is_doubtful, is_answer)
+                for is_turn, is_doubtful, is_answer, hit in zip(*are, self._hits, strict=True)
             ]
         )
 
-    def _is_silent(self, hit: Hit, is_doubtful: bool) -> bool:
-        text, is_answer = hit.record.text, hit.record.role == "assistant"
+    def _is_silent(self, hit: Hit, is_doubtful: bool, is_answer: bool) -> bool:
+        text = hit.record.text
         if states_nothing(text, is_doubtful, is_answer):
             return True
         if not (is_answer and len(self._vector) and len(hit.vector)):
@@ -412,8 +411,9 @@ class CandidateArrays:
         To answer another question than the one asked now says nothing against a turn.
         """
         asked = np.where(self.asks, np.maximum(self.own, 0.0), 0.0)
-        before: Floats = self._around(asked)[_STEPS.index(-1)]
-        return before * ~self.is_empty
+        _, before, _, _ = self._around(asked)
+        found: Floats = before * ~self.is_empty
+        return found
 
     # -- who, when, what kind --------------------------------------------------------------------
 

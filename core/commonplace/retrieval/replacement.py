@@ -122,8 +122,11 @@ def _is_newer(one: Statement, other: Statement) -> bool:
         return one.moment > other.moment
     if one.kind != other.kind and "episode" in (one.kind, other.kind):
         return False
-    first, second = (-1 if each.position is None else each.position for each in (one, other))
-    return first > second
+    return _place(one) > _place(other)
+
+
+def _place(one: Statement) -> tuple[datetime, int]:
+    return one.moment, -1 if one.position is None else one.position
 
 
 class _Compared(NamedTuple):
@@ -380,15 +383,11 @@ def last_of(
     for old, new in likeliest.items():
         at_stake[new] += on_one[old, new][0]
     least = [_ONE_MATTER] * count
-    for at, one in enumerate(told):
-        if known is not None and change_words(one.text):
+    for at, one in enumerate(told if known is not None else ()):
+        if change_words(one.text):
             least[at] = min(_ONE_MATTER, max(_MAYBE, _SOLE * at_stake[at]))
     newest = {old: new for old, new in likeliest.items() if on_one[old, new][0] >= least[new]}
     return _last(newest), _last(dict(sorted(again, key=again.__getitem__)))
-
-
-def _place(one: Statement) -> tuple[datetime, int]:
-    return one.moment, -1 if one.position is None else one.position
 
 
 def _last(links: Mapping[int, int]) -> dict[int, int]:
@@ -444,21 +443,23 @@ def _features(
     shared, told, number = len(newer.words & older.words), asked & newer.words, max(1, len(asked))
     beginning, matching = _matching(newer.longest, older.longest)
     most = max(1, len(newer.longest), len(older.longest))
+    fills, changes = _changes_of(newer, slots) if slots else (False, False)
     return _Features(
-        nearness,
-        gain,
-        named,
-        *(_changes_of(newer, slots) if slots else (False, False)),
-        newer.is_unreal,
-        shared > 0,
-        shared / max(1, len(older.words)),
-        len(told) / number,
-        beginning / most,
-        matching / most * len((asked & older.words) - told) / number if matching else 0.0,
-        bool(newer.numbers and older.numbers),
-        newer.closes,
-        newer.goes_on,
-        newer.adds,
+        nearness=nearness,
+        gain=gain,
+        named=named,
+        slot=fills,
+        slot_changes=changes,
+        is_unreal=newer.is_unreal,
+        shares=shared > 0,
+        shared_words=shared / max(1, len(older.words)),
+        asked_words=len(told) / number,
+        begins_alike=beginning / most,
+        loses_asked=matching / most * len((asked & older.words) - told) / number,
+        numbers=bool(newer.numbers and older.numbers),
+        closes=newer.closes,
+        goes_on=newer.goes_on,
+        adds=newer.adds,
     )
 
 

@@ -153,13 +153,16 @@ def names_time(text: str, said: datetime, asked: Sequence[AskedTime]) -> bool:
     Weekdays and days of a month alone are left out, as they may be either, too.
     """
     text, today = text[:_MAX_CHARACTERS], said.date()
-    years = {int(one) for one in _A_YEAR.findall(text)}
+    years = {int(one) for one in _YEAR.findall(text)}
     if any(one.grain == "year" and one.start.year in years for one in asked):
         return True
-    told = [_read(rule, values, today) for _, rule, values in _named(text)]
-    if today.year < date.max.year:
-        later = today.replace(year=today.year + 1, day=min(today.day, 28))
-        told += [_read(rule, values, later) for _, rule, values in _named(text) if rule in _YEARLY]
+    later = today.replace(year=min(today.year + 1, date.max.year), day=min(today.day, 28))
+    told = []
+    for _, rule, values in _readings(text):
+        if rule in _YEARLY:
+            told += [_read(rule, values, day) for day in (today, later)]
+        elif rule not in _OPEN or values.one("LTXrY") is not None:
+            told.append(_read(rule, values, today))
     if years:
         told += [AskedTime(day, day, "day") for _, day in _full_dates(text)]
     return any(
@@ -167,13 +170,6 @@ def names_time(text: str, said: datetime, asked: Sequence[AskedTime]) -> bool:
         for one in asked
         for read in told
     )
-
-
-def _named(text: str) -> Iterator[tuple[Span, "Rule", "_Values"]]:
-    """Find the time expressions of a statement but for weekdays that may be past or to come."""
-    for span, rule, values in _readings(text):
-        if rule not in _OPEN - _YEARLY or values.one("LTXrY") is not None:
-            yield span, rule, values
 
 
 def _fit(asked: AskedTime, day: date) -> float:
@@ -581,8 +577,7 @@ _YEAR_TRIGGERS = {
     for name, (words, _) in _LANGUAGES.items()
 }
 _YEAR_TRIGGERS["de"] |= GERMAN_CUES
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_A_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _DIGIT = re.compile(r"\d")
 _IDEOGRAPH = re.compile("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
 _EASTERN_WORD = re.compile(

@@ -327,7 +327,6 @@ PARTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "date": ("near the asked time", "接近所问时间"),
         "on_date": ("at the asked time", "正是所问时间"),
         "change": ("tells of a change", "说明有变化"),
-        "newer": ("newer than the others", "比其他更新"),
         "newer_asked": ("new or old, as asked", "新旧符合所问"),
         "replaced": ("a newer one replaces it", "已被取代"),
         "replaced_asked": ("was replaced, as asked", "问的正是从前"),
