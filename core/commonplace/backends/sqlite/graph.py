@@ -70,7 +70,6 @@ CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NU
     + ";"
     + namespaces.SCHEMA
 )
-_BATCH = 1000
 # The select list of `_RelationColumns`.
 _READ_RELATIONS = (
     "SELECT s.name, r.predicate, o.name, s.type, o.type, r.valid_from, r.valid_to, r.single,"
@@ -328,27 +327,14 @@ class SqliteGraph:
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
         """Iterate over (id, version) of what the index should have of the scope, in no order."""
-        if scope is None:
-            with self._handle.read() as connection:
-                yield from connection.execute(
-                    "SELECT id, version FROM record WHERE live = 1 AND indexed = 1"
-                )
-            return
-        clause, values = rows.covered(scope)
-        sql = (
-            "SELECT id, version, created_at FROM record"
-            f" {rows.index(scope, 'record')} WHERE {clause} AND live = 1"
-            " AND indexed = 1 AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
-        )
-        last: tuple[int, str] = (-(2**63), "")
-        while True:
-            with self._handle.read() as connection:
-                found = connection.execute(sql, (*values, *last, _BATCH)).fetchall()
-            yield from ((id_, version) for id_, version, _ in found)
-            if len(found) < _BATCH:
-                return
-            id_, _, created_at = found[-1]
-            last = (created_at, id_)
+        where, values = "live = 1 AND indexed = 1", list[Any]()
+        if scope is not None:
+            clause, values = rows.covered(scope)
+            where = f"{clause} AND {where}"
+        index = "" if scope is None else rows.index(scope, "record")
+        with self._handle.read() as connection:
+            sql = f"SELECT id, version FROM record {index} WHERE {where}"
+            yield from connection.execute(sql, values)
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything as it is now: fences, then partition by partition from `since` on."""

@@ -48,7 +48,6 @@ _MOST_READ = 1024  # records at once
 _IDS = "SELECT value FROM json_each(?)"
 _READ = f"SELECT {record_tables.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
 _CACHE_BYTES = 256 * 2**20
-_PAGE = 1000
 _MOST_DIMENSIONS = 2**20
 _META_KEY = re.compile(r"index(?:_([1-9][0-9]{0,8}))?", re.ASCII)
 _ALL_TOKENS = 750  # records of which all tokens are compared; of more, only those of the best
@@ -263,25 +262,14 @@ class SqliteIndex:
             return int(connection.execute(sql, values).fetchone()[0])
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
-        """Iterate over (id, version) of every record that the scope covers, in no order.
-
-        A record that changes at the same time may come twice, in both versions.
-        """
-        clause, values = ("TRUE", []) if scope is None else rows.covered(scope, by_partition=True)
-        index, order = ("record", "record") if scope is None else ("partition", "change")
-        last: list[Any] = ["" if scope is None else 0]
-        sql = (
-            f"SELECT record, version, {order} FROM {self._table}"
-            f" INDEXED BY {self._table}_by_{index}"
-            f" WHERE {clause} AND {order} > ? ORDER BY {order} LIMIT {_PAGE}"
-        )
-        while True:
-            with self._handle.read() as connection:
-                found = connection.execute(sql, (*values, *last)).fetchall()
-            yield from ((record, version) for record, version, _ in found)
-            if len(found) < _PAGE:
-                return
-            last = [found[-1][2]]
+        """Iterate over (id, version) of every record that the scope covers, in no order."""
+        values: list[Any] = []
+        source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record > ''"
+        if scope is not None:
+            clause, values = rows.covered(scope, by_partition=True)
+            source = f"{self._table} INDEXED BY {self._table}_by_partition WHERE {clause}"
+        with self._handle.read() as connection:
+            yield from connection.execute(f"SELECT record, version FROM {source}", values)
 
     def flush(self) -> None:
         """Return: every write is on the disk when it returns."""
