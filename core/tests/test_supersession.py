@@ -1,9 +1,77 @@
 """Which value holds when does not depend on the order in which the values arrived."""
 
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.backends.sqlite.assertions import Assertion, Span, resolve
+from commonplace.backends.shared.rows import to_record
+from commonplace.backends.sqlite import record_tables
+from commonplace.backends.sqlite.graph import SCHEMA
+from commonplace.ports import Put
+from commonplace.types import Record, Relation, Scope
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ALICE = Scope(user_id="alice")
+
+
+class Assertion(NamedTuple):
+    """A value from a day on; `ends` was asserted with it."""
+
+    value: str
+    begins: int
+    ends: int | None = None
+
+
+class Span(NamedTuple):
+    """The day until which an assertion holds, and the places of those that contradict it."""
+
+    ends: int | None
+    conflicts: tuple[int, ...] = ()
+
+
+def resolve(assertions: Sequence[Assertion]) -> list[Span]:
+    """Store a record of each assertion, in their order, and read what became of them."""
+    ids = [ALICE.record_id("fact", str(place)) for place in range(len(assertions))]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(SCHEMA)
+        for version, (id_, assertion) in enumerate(zip(ids, assertions, strict=True), 1):
+            record_tables.apply(connection, [_put(id_, version, assertion)])
+        stored = list(map(to_record, record_tables.read_many(connection, ids)))
+    return [
+        Span(
+            ends=None if one.valid_to is None else (one.valid_to - START).days,
+            conflicts=tuple(sorted(map(ids.index, one.conflicts))),
+        )
+        for one in stored
+    ]
+
+
+def _put(id_: str, version: int, assertion: Assertion) -> Put:
+    begins, ends = (day and START + timedelta(days=day) for day in assertion[1:])
+    record = Record(
+        id=id_,
+        text=id_,
+        scope=ALICE,
+        version=version,
+        created_at=START,
+        updated_at=START,
+        occurred_at=START,
+    )
+    relation = Relation(
+        subject="Ann",
+        predicate="lives_in",
+        object=assertion.value,
+        valid_from=begins or START,
+        valid_to=ends or None,
+        single_valued=True,
+    )
+    return Put(record=record, relations=(relation,))
+
 
 ASSERTIONS = some.lists(
     some.builds(

@@ -7,8 +7,7 @@ sessions.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -62,6 +61,25 @@ _CONFLICTS = (
     " AND t.expired_at IS NULL AND t.record <> ? ORDER BY t.record"
 )
 Slot = tuple[int, str]  # the entity and folded type that a single-valued relation has one value for
+_OF_SLOT = (
+    "FROM relation r CROSS JOIN support s ON s.relation = r.id"
+    " WHERE r.subject = ? AND r.key = ? AND r.single AND s.expired_at IS NULL"
+)
+_ASSERTING = f"SELECT s.record {_OF_SLOT} ORDER BY r.id"
+# The rule is Graphiti's, without a model: a value holds until the next later one begins, or until
+# the end that was asserted with it if that is earlier. Between values that begin at the same moment
+# nothing decides, so all of them hold. That depends on the assertions alone and never on the order
+# in which they arrived: a late one finds its place, and retracting one reopens what it had ended.
+_SUPERSEDE = f"""
+WITH value AS (
+  SELECT r.id, r.valid_from AS begins, min(s.valid_to) AS ends {_OF_SLOT} GROUP BY r.id
+), followed AS (
+  SELECT id, ends, count(*) OVER (PARTITION BY begins) > 1 AS conflict, min(begins)
+    OVER (ORDER BY begins RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next FROM value
+)
+UPDATE relation SET conflict = f.conflict, valid_to = coalesce(min(f.ends, f.next), f.ends, f.next)
+FROM followed f WHERE relation.id = f.id
+"""
 
 _ASSERTED = (
     "SELECT a.key, r.key, b.key, r.valid_from, r.valid_to, r.single, s.valid_to FROM support s"
@@ -220,7 +238,7 @@ def retract_all(connection: Connection, record: str) -> list[Record]:
 def competing_records(connection: Connection, record: str) -> list[Record]:
     """Read the other records that assert a value of the single-valued relations of this one."""
     slots = _slots(connection, relation_ids_of(connection, record))
-    found = {id_ for slot in slots for _, ids in _assertions(connection, slot) for id_ in ids}
+    found = {id_ for slot in slots for id_ in _asserting(connection, slot)}
     return _read_live(connection, sorted(found - {record}))
 
 
@@ -357,30 +375,15 @@ def _resolve(
     asserting = connection.execute(sql, (json.dumps(sorted(relations)),)).fetchall()
     affected = dict.fromkeys([*([by] if by else []), *(id_ for (id_,) in asserting)])
     for slot in sorted(slots):
-        found = _assertions(connection, slot)
-        spans = resolve([assertion for assertion, _ in found])
-        for (assertion, records), span in zip(found, spans, strict=True):
-            connection.execute(
-                "UPDATE relation SET valid_to = ?, conflict = ? WHERE subject = ? AND key = ?"
-                " AND object = ? AND valid_from = ?",
-                (span.ends, bool(span.conflicts), *slot, assertion.value, assertion.begins),
-            )
-            affected |= dict.fromkeys(records)
+        connection.execute(_SUPERSEDE, slot)
+        affected |= dict.fromkeys(_asserting(connection, slot))
     changed = [id_ for id_ in affected if _update_record(connection, id_) and id_ != by]
     return _read_live(connection, changed)
 
 
-def _assertions(connection: Connection, slot: Slot) -> "list[tuple[Assertion, list[str]]]":
-    sql = (
-        "SELECT r.object, r.valid_from, min(s.valid_to), json_group_array(s.record)"
-        " FROM relation r CROSS JOIN support s ON s.relation = r.id"
-        " WHERE r.subject = ? AND r.key = ? AND r.single AND s.expired_at IS NULL"
-        " GROUP BY r.id ORDER BY r.id"
-    )
-    return [
-        (Assertion(value, begins, ends), rows.from_json(records))
-        for value, begins, ends, records in connection.execute(sql, slot).fetchall()
-    ]
+def _asserting(connection: Connection, slot: Slot) -> Iterator[str]:
+    """Read the ids of the records that assert a value of a slot, by the age of its relations."""
+    return (id_ for (id_,) in connection.execute(_ASSERTING, slot))
 
 
 def _update_record(connection: Connection, record: str) -> bool:
@@ -407,55 +410,3 @@ def _read_live(connection: Connection, ids: Iterable[str]) -> list[Record]:
     """Read the live records with these ids, in their order."""
     found = (connection.execute(_LIVE, (id_,)).fetchone() for id_ in ids)
     return [rows.to_record(row) for row in found if row]
-
-
-# -- supersession ----------------------------------------------------------------------------------
-# The rule is Graphiti's, without a model: a later assertion ends the earlier ones. The result
-# depends on the assertions alone and never on the order in which they arrived, so a late one finds
-# its place, and retracting one reopens what it had ended.
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """A value of a single-valued relation from a moment on; moments are numbers of any unit.
-
-    Attributes:
-        ends: the end that was asserted with it; None if none was.
-    """
-
-    value: object
-    begins: int
-    ends: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The moment until which an assertion holds, and the assertions that contradict it.
-
-    Attributes:
-        ends: None while it still holds.
-        conflicts: indexes, in the given sequence, of assertions of another value that begin at the
-            same moment: nothing decides between them, so all of them hold.
-    """
-
-    ends: int | None
-    conflicts: tuple[int, ...] = ()
-
-
-def resolve(assertions: Sequence[Assertion]) -> list[Span]:
-    """Compute until when each assertion holds, in the order given.
-
-    An assertion holds until the next later one begins, or until its own end if that is earlier.
-    """
-    spans = [Span(ends=None)] * len(assertions)
-    latest_first = sorted(range(len(assertions)), key=lambda index: -assertions[index].begins)
-    later: int | None = None
-    for begins, group in groupby(latest_first, key=lambda index: assertions[index].begins):
-        indexes = sorted(group)
-        for index in indexes:
-            own = assertions[index]
-            ends = [end for end in (own.ends, later) if end is not None]
-            conflicts = tuple(other for other in indexes if assertions[other].value != own.value)
-            spans[index] = Span(ends=min(ends, default=None), conflicts=conflicts)
-        later = begins
-    return spans
