@@ -19,7 +19,6 @@ from commonplace.agents import (
     MemorySource,
     OnEvent,
     await_within,
-    check_policy,
     hinting_init,
     in_session,
     render,
@@ -60,10 +59,9 @@ class CommonplaceMemoryService(BaseMemoryService):
         policy: Policy = _DEFAULT,
         on_event: OnEvent | None = None,
     ) -> None:
-        check_policy(policy, keeps_notes=False)
         self._memory = AgentMemory(
-            memory, policy, log="commonplace_adk", first_recall_timeout=WRITE_PATIENCE,
-            on_event=on_event,
+            memory, policy, log="commonplace_adk", keeps_notes=False,
+            first_recall_timeout=WRITE_PATIENCE, on_event=on_event,
         )  # fmt: skip
         self._memory.lazy.prepare()
 

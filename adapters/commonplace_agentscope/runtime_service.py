@@ -4,8 +4,8 @@ Messages of a service are turns in a session of their user, as those of every ot
 agent of another framework learned is found here, and the other way round.
 """
 
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +13,7 @@ from commonplace import (
     ChatModel,
     Embedder,
     Extraction,
+    Match,
     Memory,
     Policy,
     Record,
@@ -23,12 +24,11 @@ from commonplace import Message as Turn
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
-    EventName,
     MemoryCounters,
     MemorySource,
     OnEvent,
     acquire_memory,
-    await_within,
+    call,
     check_integer,
     clean,
     field_of,
@@ -137,8 +137,8 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         is_well = False
         if self._is_started:
             with self._memory.warn.catch("health"):
-                answer = (await self._opened()).alist(Scope(user_id="nobody"), limit=1)
-                await await_within(self._memory.policy.recall_timeout, "list", answer)
+                step = call("list", Scope(user_id="nobody"), limit=1)
+                await self._memory.acall(step, self._memory.policy.recall_timeout)
                 is_well = True
         return is_well
 
@@ -162,8 +162,10 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         turns = [turn for message in messages for turn in _to_turns(message)]
         policy = self._memory.policy
         extraction = Extraction(metadata=policy.metadata) if policy.metadata else None
-        start = time.monotonic()
-        try:
+        reporting = self._memory.reporting(
+            "add_memory", scope, len(turns), late="failed", mistakes=()
+        )
+        with reporting:
             for place in range(0, len(turns), _BATCH):
                 await memory.aadd(
                     turns[place : place + _BATCH],
@@ -173,11 +175,6 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
                     identity=policy.identity,
                     wait=WRITE_PATIENCE if policy.await_write else False,
                 )
-        except Exception as error:
-            self._memory.report("failed", "add_memory", scope, start, len(turns), error)
-            raise
-        if turns:
-            self._memory.report("written", "add_memory", scope, start, len(turns))
 
     async def search_memory(
         self, user_id: str, messages: list[Any], filters: dict[str, Any] | None = None
@@ -197,30 +194,27 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         Raises:
             InvalidScopeError: the id is one that no scope can hold.
         """
-        memory, scope, policy = await self._opened(), self._scope(user_id), self._memory.policy
+        await self._opened()
+        scope, policy = self._scope(user_id), self._memory.policy
         filters = filters or {}
         query = to_query(_to_text(messages[-1]) if messages else "")
         top_k = filters.get("top_k", policy.top_k)
         if not query or type(top_k) is not int or top_k < 1:
             return []
-        start = time.monotonic()
-        try:
-            search = memory.asearch(
-                query,
-                search_scope(scope, policy),
-                top_k=min(top_k, _MAX_TOP_K),
-                threshold=filters.get("score", policy.threshold),
-                where=policy.where,
-                kinds=policy.kinds,
-            )
-            found = await await_within(policy.recall_timeout, "search", search)
-        except Exception as error:
-            is_late = isinstance(error, TimeoutError)
-            name: EventName = "timed_out" if is_late else "failed"
-            self._memory.report(name, "search_memory", scope, start, error=error)
-            return []
-        name = "recalled" if found else "empty"
-        self._memory.report(name, "search_memory", scope, start, len(found))
+        search = call(
+            "search",
+            query,
+            search_scope(scope, policy),
+            top_k=min(top_k, _MAX_TOP_K),
+            threshold=filters.get("score", policy.threshold),
+            where=policy.where,
+            kinds=policy.kinds,
+        )
+        found: Sequence[Match] = ()
+        reporting = self._memory.reporting("search_memory", scope, late="timed_out", mistakes=())
+        with suppress(Exception), reporting as outcome:
+            found = await self._memory.acall(search, policy.recall_timeout)
+            outcome.count = len(found)
         return [_to_message(match.record, score=match.score) for match in found]
 
     async def list_memory(self, user_id: str, filters: dict[str, Any] | None = None) -> list[Any]:

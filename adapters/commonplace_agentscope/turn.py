@@ -25,7 +25,7 @@ from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
 from commonplace import Match, Message, Scope
-from commonplace.agents import AgentMemory, await_within, search_scope, shown
+from commonplace.agents import AgentMemory, call, search_scope, shown
 
 from .convert import (
     drop_notes,
@@ -250,14 +250,8 @@ class AgentScopeTurn:
         policy = self.memory.policy
         saved = _list(self._entries().get(scope.key), "shown") if policy.shows_ids else []
         if ids := [one for one in saved if type(one) is str]:
-            where = search_scope(scope, policy)
-            memory = await await_within(
-                policy.recall_timeout, "opening the memory", self.memory.lazy.aget()
-            )
-            records = await await_within(
-                policy.recall_timeout, "recall", memory.aget_many(ids, where)
-            )
-            self.reply.shown.add_records(records)
+            read = call("get_many", ids, search_scope(scope, policy))
+            self.reply.shown.add_records(await self.memory.acall(read, policy.recall_timeout))
 
     def _save_shown(self) -> None:
         owner = self.reply.owner

@@ -215,21 +215,14 @@ def agent_memory(
     memory: MemorySource, policy: Policy | None, on_event: OnEvent | None = None
 ) -> AgentMemory:
     """Wrap a memory for agents; the first recall gets more time, as it may load a model."""
-    agent = AgentMemory(
+    return AgentMemory(
         memory,
-        Policy() if policy is None else policy,
+        policy,
         log="commonplace_langgraph",
+        keeps_notes=False,  # they would be in checkpoints
         first_recall_timeout=WRITE_PATIENCE,
         on_event=on_event,
     )
-    if agent.policy.inject == "persist":
-        raise InvalidRecordError(
-            field="inject",
-            value="persist",
-            reason="would put notes into checkpoints",
-            hint="Notes last for one request here; leave `inject` out.",
-        )
-    return agent
 
 
 def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyMemory:

@@ -7,9 +7,8 @@ For an agent or a run without a user, mem0 reads and deletes every user's memori
 that needs a `compat`; otherwise such a call acts on memories of no user, and a warning says so.
 """
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -84,38 +83,29 @@ matters, what failed, and where things stand. Answer with the text only."""
 _PROCEDURE_REQUEST = "Write the record of the conversation above."
 
 
-@dataclass(frozen=True, slots=True)
-class Unextracted:
-    """The empty answer to an addition whose facts could not be read, and why."""
+class UnextractedError(LLMError):
+    """The facts of an addition could not be read; `answer` is the empty one that it gets."""
 
-    answer: Any
-    error: LLMError
+    answer: Any = None
 
 
 def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[Any]) -> Plan[Any]:
     """Run the plan of a search or an addition, and report its outcome."""
-    start = time.monotonic()
     is_search = isinstance(request, ReadRequest)
-    name = "search" if is_search else "add"
     count = len(request.remembered) if isinstance(request, AddRequest) else 0
+    late: EventName = "timed_out" if is_search else "failed"
+    reporting = health.reporting(
+        "search" if is_search else "add", request.scope, count, late=late, mistakes=_MISTAKES
+    )
     try:
-        with as_mem0(health.lazy):
+        with reporting as outcome, as_mem0(health.lazy):
             answer = yield from plan
-    except Exception as error:
-        if not isinstance(error, _MISTAKES):
-            is_late = is_search and isinstance(error, TimeoutError)
-            event: EventName = "timed_out" if is_late else "failed"
-            health.report(event, name, request.scope, start, count, error)
-        raise
-    if isinstance(answer, Unextracted):
-        health.report("failed", name, request.scope, start, count, answer.error)
-        return answer.answer
-    if is_search:
-        count = len(answer["results"] if isinstance(answer, Mapping) else answer)
-        health.report("recalled" if count else "empty", name, request.scope, start, count)
-    elif count:  # else there was nothing to add
-        is_pending = isinstance(answer, Mapping) and "ticket" in answer
-        health.report("late" if is_pending else "written", name, request.scope, start, count)
+            if is_search:
+                outcome.count = len(answer["results"] if isinstance(answer, Mapping) else answer)
+            elif isinstance(answer, Mapping) and "ticket" in answer:
+                outcome.name = "late"
+    except UnextractedError as error:
+        return error.answer
     return answer
 
 
@@ -144,7 +134,7 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
     try:
         return settings.shape((yield from add_messages(settings, request)))
     except ModelUnreadableError as error:
-        failure = LLMError(str(error))
+        failure = UnextractedError(str(error))
         failure.__cause__ = error
     letters = yield call("admin.dead_letters", request.scope)
     logger.warning(
@@ -154,7 +144,8 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
         next((letter.operation for letter in reversed(letters)), ""),
     )
     nothing = yield from _added(settings, request, WriteResult(operation=""), [])
-    return Unextracted(settings.shape(nothing), failure)
+    failure.answer = settings.shape(nothing)
+    raise failure
 
 
 def _add_inferred(settings: Mem0Settings, request: AddRequest) -> Plan[dict[str, Any]]:

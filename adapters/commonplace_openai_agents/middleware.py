@@ -27,7 +27,6 @@ from commonplace.agents import (
     ShownRecords,
     Tool,
     check_id_source,
-    check_policy,
     field_of,
     hinting_init,
     in_session,
@@ -115,18 +114,18 @@ class MemoryHooks(RunHooks[Any]):
         policy: Policy | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
-        self.policy: Policy = Policy() if policy is None else policy
-        check_policy(self.policy, keeps_notes=False)
         is_read = user_id is None or check_id_source("user_id", user_id)
         to_scope("-" if is_read else user_id, None if callable(agent_id) else agent_id)
         self._ids = user_id, agent_id
         self._memory = AgentMemory(
             memory,
-            self.policy,
+            policy,
             log="commonplace_openai_agents",
+            keeps_notes=False,
             first_recall_timeout=WRITE_PATIENCE,
             on_event=on_event,
         )
+        self.policy: Policy = self._memory.policy
         self._turns: WeakKeyDictionary[Run, OpenAITurn] = WeakKeyDictionary()
         # By what hooks and tools are told of a run: its usage, and the agent.
         self._running: WeakValueDictionary[tuple[int, int], OpenAITurn] = WeakValueDictionary()

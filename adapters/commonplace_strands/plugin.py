@@ -35,7 +35,6 @@ from commonplace.agents import (
     MemorySource,
     OnEvent,
     check_id_source,
-    check_policy,
     check_prefix,
     hinting_init,
     instructions,
@@ -162,11 +161,14 @@ class MemoryPlugin(Plugin):
         super().__init__()
         ids = (("user_id", user_id), ("agent_id", agent_id))
         owner_scope(*(None if check_id_source(name, source) else source for name, source in ids))
-        self.policy: Policy = Policy() if policy is None else policy
-        check_policy(self.policy, keeps_notes=False)
         self._agent_memory = AgentMemory(
-            memory, self.policy, log="commonplace_strands", on_event=on_event
+            memory,
+            policy,
+            log="commonplace_strands",
+            keeps_notes=False,
+            on_event=on_event,
         )
+        self.policy: Policy = self._agent_memory.policy
         self._memory = self._agent_memory.lazy
         self._user_id = user_id
         self._agent_id = agent_id
@@ -381,7 +383,8 @@ class MemoryPlugin(Plugin):
         if turn.matches is None:
             turn.matches = []  # a turn recalls once
             try:
-                turn.matches = await self._recall(scope, turn.query, held) if turn.query else []
+                if turn.query:
+                    turn.matches = await self._recall(scope, turn.query, held)
             finally:  # also when it is cancelled meanwhile
                 await self._accept(call.agent, turn, scope)
         matches = [match for match in turn.matches if match.record.id not in shown_ids]

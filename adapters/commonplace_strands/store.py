@@ -2,10 +2,8 @@
 
 import asyncio
 import hashlib
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -40,14 +38,12 @@ from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
     Conversation,
-    EventName,
     MemoryCounters,
     MemorySource,
     OnEvent,
     StackRule,
     UnknownCallerError,
     WarnOnce,
-    await_within,
     check_flag,
     check_list,
     check_mapping,
@@ -57,6 +53,7 @@ from commonplace.agents import (
     fold_policy,
     hinting_init,
     read_stack,
+    search_call,
     search_scope,
     start_call,
     to_messages,
@@ -185,30 +182,22 @@ class CommonplaceMemoryStore:
         if not text or (note and not self._is_part):
             return []
         top_k = self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS))
-        start = time.monotonic()
-        with self._reporting("search", "timed_out", scope, start):
+        with self._agent_memory.reporting("search", scope, late="timed_out") as outcome:
             matches = await self._search(text, scope, top_k, model_call)
-        found: EventName = "recalled" if matches else "empty"
-        self._agent_memory.report(found, "search", scope, start, len(matches))
+            outcome.count = len(matches)
         if (turn := own_turn(self._memory, scope)) is not None:
             turn.shown.add(matches)
         return to_entries(matches, self.name)
 
     async def _search(
         self, text: str, scope: Scope, top_k: int, model_call: ActiveCall | None
-    ) -> list[Match]:
+    ) -> Sequence[Match]:
         """Search; for a model call that is about to begin, choose what it is not shown already."""
+        where = search_scope(scope, self._policy)
+        most = top_k if model_call is None else max(_LEAST_FETCHED, top_k * _OVER_FETCHED)
         await self._memory.await_open(WRITE_PATIENCE)
-        memory = await self._memory.aget()
-        searching = memory.asearch(
-            text,
-            search_scope(scope, self._policy),
-            top_k=top_k if model_call is None else max(_LEAST_FETCHED, top_k * _OVER_FETCHED),
-            where=self._policy.where,
-            kinds=self._policy.kinds,
-            threshold=self._policy.threshold,
-        )
-        matches = list(await await_within(self._policy.recall_timeout, "search", searching))
+        step = search_call(where, text, self._policy, most)
+        matches: Sequence[Match] = await self._agent_memory.acall(step, self._policy.recall_timeout)
         if model_call is not None:
             held = Conversation(
                 texts=conversation_texts(model_call.agent.messages), ids=model_call.shown_ids
@@ -240,9 +229,8 @@ class CommonplaceMemoryStore:
         given = {key: value for key, value in (metadata or {}).items() if key not in SCOPE_FIELDS}
         kept = {**self._policy.metadata, **given}
         wait = WRITE_PATIENCE if self._policy.await_write else False
-        start = time.monotonic()
         try:
-            with self._reporting("write", "late", scope, start, 1):
+            with self._agent_memory.reporting("write", scope, 1, late="late"):
                 fact = Fact(text=content, kind=(*self._policy.kinds, "fact")[0], metadata=kept)
                 memory = await self._memory.aget()
                 written = await memory.aadd(
@@ -257,7 +245,6 @@ class CommonplaceMemoryStore:
             # The framework would extract the whole batch again and again because of one text.
             self._agent_memory.warn("extraction", error)
             return []
-        self._agent_memory.report("written", "write", scope, start, 1)
         return changes_of(written)
 
     async def add_messages(
@@ -291,10 +278,8 @@ class CommonplaceMemoryStore:
         owned = [parts for parts in converted if parts is not None]
         for scope, run in groupby(owned, lambda parts: parts[0]):
             parts = [part for _, message_parts in run for part in message_parts]
-            start = time.monotonic()
-            with self._reporting("write", "failed", scope, start, len(parts)):
+            with self._agent_memory.reporting("write", scope, len(parts), late="failed"):
                 await _accept(partial(self._agent_memory.add, parts, scope, False))
-            self._agent_memory.report("written", "write", scope, start, len(parts))
         await (await self._memory.aget()).aflush(0.0)  # an asynchronous model needs this loop
         return len(owned)
 
@@ -323,20 +308,6 @@ class CommonplaceMemoryStore:
             self._agent_memory.warn("scope", error)
             raise error
         return scope
-
-    @contextmanager
-    def _reporting(
-        self, operation: str, late: EventName, scope: Scope, start: float, count: int = 0
-    ) -> Iterator[None]:
-        """Report what fails in the block, but for what the caller has to correct."""
-        try:
-            yield
-        except InvalidRecordError:
-            raise
-        except Exception as error:
-            name: EventName = late if isinstance(error, TimeoutError) else "failed"
-            self._agent_memory.report(name, operation, scope, start, count, error)
-            raise
 
     def _tool_turn(self, context: ToolContext) -> tuple[Scope, TurnRecords]:
         """Return the scope of a tool call, and what its model was shown in this turn."""

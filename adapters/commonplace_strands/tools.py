@@ -4,15 +4,15 @@ Those of the policy are the same in every adapter; the others list and read memo
 history and relations. An error becomes the tool's result for the model, and the agent goes on.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 from strands import ToolContext, tool
 from strands.types.tools import AgentTool
 
-from commonplace import InvalidScopeError, Memory, Policy, Record, RecordNotFoundError, Scope
+from commonplace import InvalidScopeError, Policy, Record, RecordNotFoundError, Scope
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
@@ -20,12 +20,12 @@ from commonplace.agents import (
     MemorySource,
     OnEvent,
     Tool,
-    await_within,
+    call,
     check_choice,
     check_flag,
     check_list,
-    check_policy,
     check_prefix,
+    fold_policy,
     hinting_call,
     search_scope,
 )
@@ -43,8 +43,6 @@ NO_OWNER = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to memory_tools"
 )
 REFUSED = "The user did not allow this. Nothing was changed."
-
-T = TypeVar("T")
 
 
 @hinting_call
@@ -83,9 +81,7 @@ def memory_tools(
     """
     owner = owner_scope(user_id, agent_id)
     check_prefix("tool_prefix", tool_prefix)
-    policy = Policy() if policy is None else policy
-    check_policy(policy)
-    policy = replace(policy, mode="agent_control")
+    policy = replace(fold_policy(policy, {}), mode="agent_control")
     agent_memory = AgentMemory(memory, policy, log="commonplace_strands", on_event=on_event)
     shown = ShownSinceQuestion(agent_memory.lazy)
 
@@ -166,18 +162,18 @@ class MemoryTools:
     def _shared(self, described: Tool, prefix: str) -> AgentTool:
         """Make a tool that all adapters have, with the arguments as the model gave them."""
 
-        async def call(tool_context: ToolContext) -> Any:
-            return await self._call(described, tool_context)
+        async def run(tool_context: ToolContext) -> Any:
+            return await self._run(described, tool_context)
 
         made: AgentTool = tool(
             name=prefix + described.name,
             description=described.description,
             inputSchema={"json": dict(described.schema)},
             context=True,
-        )(call)
+        )(run)
         return made
 
-    async def _call(self, described: Tool, context: ToolContext) -> Any:
+    async def _run(self, described: Tool, context: ToolContext) -> Any:
         scope, shown = self._turn(context)
         arguments: dict[str, Any] = dict(context.tool_use["input"] or {})
         if _is_direct(context):
@@ -203,9 +199,10 @@ class MemoryTools:
         if type(memory_id) is not str:
             return None
         where = search_scope(scope, self._memory.policy)
-        await self._within(lambda memory: shown.restore(memory, where))
+        if ids := shown.take_restored():
+            shown.add_records(await self._memory.acall(call("get_many", ids, where)))
         if _is_direct(context):
-            record = await self._within(lambda memory: memory.aget(memory_id, where))
+            record = await self._memory.acall(call("get", memory_id, where))
             if record is not None:
                 shown.add_records([record])
         return shown.find(memory_id)
@@ -222,10 +219,9 @@ class MemoryTools:
         scope, shown = self._turn(tool_context)
         limit = max(1, min(limit, MAX_LISTED))
         policy = self._memory.policy
-        page = await self._within(
-            lambda memory: memory.alist(
-                scope.owner, kinds=policy.kinds, where=policy.where, limit=limit, cursor=cursor
-            )
+        kept = {"kinds": policy.kinds, "where": policy.where}
+        page = await self._memory.acall(
+            call("list", scope.owner, limit=limit, cursor=cursor, **kept)
         )
         shown.add_records(page.records)
         return _success(memories=[*map(_to_json, page.records)], cursor=page.cursor)
@@ -238,7 +234,7 @@ class MemoryTools:
         """
         scope, shown = self._turn(tool_context)
         record_id = _full_id(shown, memory_id)
-        record = await self._within(lambda memory: memory.aget(record_id, scope.owner))
+        record = await self._memory.acall(call("get", record_id, scope.owner))
         if record is None:
             raise RecordNotFoundError(record_id=memory_id)
         shown.add_records([record])
@@ -252,7 +248,7 @@ class MemoryTools:
         """
         scope, shown = self._turn(tool_context)
         record_id = _full_id(shown, memory_id)
-        versions = await self._within(lambda memory: memory.ahistory(record_id, scope.owner))
+        versions = await self._memory.acall(call("history", record_id, scope.owner))
         if not versions:
             raise RecordNotFoundError(record_id=memory_id)
         history = [
@@ -272,7 +268,7 @@ class MemoryTools:
             hops: How many relations away from the name, 1 to 3.
         """
         scope, _ = self._turn(tool_context)
-        found = await self._within(lambda memory: memory.arelations(scope.owner, entity, hops=hops))
+        found = await self._memory.acall(call("relations", scope.owner, entity, hops=hops))
         relations = [
             {"subject": edge.subject, "predicate": edge.predicate, "object": edge.object}
             for edge in found[-MAX_LISTED:]
@@ -280,14 +276,6 @@ class MemoryTools:
         return _success(relations=relations)
 
     # -- wiring --------------------------------------------------------------------------------
-
-    async def _within(self, call: Callable[[Memory], Coroutine[Any, Any, T]]) -> T:
-        """Await a call of the memory, 10 seconds at most."""
-
-        async def opened() -> T:
-            return await call(await self._memory.lazy.aget())
-
-        return await await_within(WRITE_PATIENCE, "the memory", opened())
 
     def _has_consent(self, context: ToolContext, name: str, reason: dict[str, Any]) -> bool:
         """Interrupt the agent to ask for consent; its answer comes when the agent is resumed.

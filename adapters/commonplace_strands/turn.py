@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from strands.agent import AgentResult
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import Match, Memory, Message, Scope
+from commonplace import Match, Message, Scope
 from commonplace.agents import LazyMemory, ShownRecords, to_messages
 
 from .convert import answer_of, text_of, tool_results
@@ -45,11 +45,10 @@ class TurnRecords(ShownRecords):
         """The ids of the records, those of before the interrupt first."""
         return [*self.restored_ids, *super().ids]
 
-    async def restore(self, memory: Memory, scope: Scope) -> None:
-        """Read what was shown before the interrupt."""
-        if self.restored_ids:
-            ids, self.restored_ids = self.restored_ids, []
-            self.add_records(await memory.aget_many(ids, scope))
+    def take_restored(self) -> list[str]:
+        """Return the ids that are to be read, once."""
+        ids, self.restored_ids = self.restored_ids, []
+        return ids
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

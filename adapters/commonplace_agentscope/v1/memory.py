@@ -30,7 +30,7 @@ from commonplace.agents import (
     StackRule,
     UnknownCallerError,
     acquire_memory,
-    await_within,
+    call,
     check_id_source,
     find_scope,
     fold_policy,
@@ -338,8 +338,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         ids = {scope.record_id("episode", str(message.id)): str(message.id) for message in messages}
         seconds = self._memory.policy.recall_timeout
         try:
-            memory = await await_within(seconds, "opening the memory", self._memory.lazy.aget())
-            found = await await_within(seconds, "recall", memory.aget_many([*ids], scope))
+            found = await self._memory.acall(call("get_many", [*ids], scope), seconds)
         except Exception:  # a message that is written again is the same one
             return messages
         history.written.update(ids[record.id] for record in found)

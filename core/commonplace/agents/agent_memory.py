@@ -8,10 +8,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -66,14 +67,24 @@ def _only(step: Call) -> Plan[Any]:
     return (yield step)
 
 
+@dataclass(slots=True, kw_only=True)
+class CallOutcome:
+    """What came of a call: how many memories were found or written, and the event if another."""
+
+    count: int
+    name: EventName | None = None
+
+
 class AgentMemory:
     """A memory as an agent uses it; serves any number of turns at once, in threads and on loops.
 
     Args:
         memory: an open memory, the path of its folder, or None for the environment's location; or
             one that is opened on first use, whose users then count together.
-        policy: how the agent uses it.
+        policy: how the agent uses it; `Policy()` when None.
         log: the name of the log, which is the adapter's package.
+        keeps_notes: False refuses a policy with notes that stay, for which a framework has no
+            place.
         first_recall_timeout: seconds that recalls and searches may take until one is done, as the
             first may load a model; `policy.recall_timeout` when None.
         on_event: is called with each event.
@@ -89,9 +100,10 @@ class AgentMemory:
     def __init__(
         self,
         memory: "MemorySource | LazyMemory",
-        policy: Policy,
+        policy: Policy | None,
         *,
         log: str,
+        keeps_notes: bool = True,
         first_recall_timeout: float | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
@@ -100,14 +112,15 @@ class AgentMemory:
             self.lazy, self._health = memory, memory.health
         else:
             self.lazy, self._health = acquire_memory(self, memory), MemoryHealth()
-        check_policy(policy)
+        self.policy: Policy = Policy() if policy is None else policy
+        check_policy(self.policy, keeps_notes=keeps_notes)
         if on_event is not None:
             check_function("on_event", on_event)
-        self.policy = policy
         self.warn: WarnOnce = WarnOnce(log, self._health.warned)
         self._log = logging.getLogger(log)
         self._on_event = on_event
-        self._note_log = None if policy.note_log == "off" else NoteLog(self.lazy, policy, self.warn)
+        is_logged = self.policy.note_log != "off"
+        self._note_log = NoteLog(self.lazy, self.policy, self.warn) if is_logged else None
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
         self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
@@ -182,15 +195,16 @@ class AgentMemory:
         return await arun_plan(self._recalling(scope, query, held), self._aperform)
 
     def _recalling(self, scope: Scope, query: str, held: Conversation | None) -> Plan[list[Match]]:
-        start, at = time.monotonic(), now()
+        at = now()
+        found: list[Match] = []
         left_out: list[tuple[Match, Rule]] | None = None if self._note_log is None else []
         plan = recall(scope, query, self.policy, held, left_out)
         try:
-            found: list[Match] = yield _TimedCalls(self._recall_seconds(), "recall", plan)
-        except Exception as error:
-            self._recall_failed("recall", scope, start, error)
+            with self.reporting("recall", scope, late="timed_out", mistakes=()) as outcome:
+                found = yield _TimedCalls(self._recall_seconds(), "recall", plan)
+                outcome.count = len(found)
+        except Exception:
             return []
-        self._recalled("recall", scope, start, len(found))
         if self._note_log is not None:
             self._note_log.add(at, scope, query, left_out or (), found)
         return found
@@ -307,18 +321,14 @@ class AgentMemory:
         self._summaries[scope.key] = text
         if text == last:
             return
-        start, seconds = time.monotonic(), self._write_seconds()
+        seconds, read = self._write_seconds(), _only(call("messages", limit=_TURNS))
         try:
-            turns = yield _TimedCalls(
-                seconds, "summary", _only(call("messages", limit=_TURNS)), scope
-            )
-            keep = call("summarize", shorten(text, _SUMMARY), covered_turns(turns, held))
-            yield _TimedCalls(seconds, "summary", _only(keep), scope)
-        except Exception as error:
+            with self.reporting("summary", scope, 1, late="failed", mistakes=()):
+                turns = yield _TimedCalls(seconds, "summary", read, scope)
+                keep = call("summarize", shorten(text, _SUMMARY), covered_turns(turns, held))
+                yield _TimedCalls(seconds, "summary", _only(keep), scope)
+        except Exception:
             self._summaries[scope.key] = ""  # the next turn tries again
-            self.report("failed", "summary", scope, start, 1, error)
-        else:
-            self.report("written", "summary", scope, start, 1)
 
     async def wait_for_writes(self, timeout: float) -> None:
         """Wait for the writes of the running loop and those of `write_later` until accepted.
@@ -385,25 +395,24 @@ class AgentMemory:
     def _calling_tool(
         self, name: str, arguments: Mapping[str, Any], scope: Scope, shown: ShownRecords | None
     ) -> Plan[str]:
-        start, is_search = time.monotonic(), name == "search_memory"
         shown = ShownRecords() if shown is None else shown
         plan = run_tool(name, arguments, scope, self.policy, shown)
-        try:
+        late: EventName = "timed_out" if name == "search_memory" else "late"
+        with self.reporting(name, scope, int(late == "late"), late=late) as outcome:
             answer: ToolAnswer = yield _TimedCalls(self._tool_seconds(name), name, plan)
-        except _MISTAKES:
-            raise
-        except Exception as error:
-            if is_search:
-                self._recall_failed(name, scope, start, error)
-            else:
-                late = isinstance(error, TimeoutError)
-                self.report("late" if late else "failed", name, scope, start, 1, error)
-            raise
-        if is_search:
-            self._recalled(name, scope, start, answer.count)
-        else:
-            self.report("written", name, scope, start, answer.count)
+            outcome.count = answer.count
         return answer.text
+
+    # -- what an adapter asks for: raises ------------------------------------------------------
+
+    async def acall(self, step: Call, seconds: float = WRITE_PATIENCE) -> Any:
+        """Await a call of the memory, opening it included; reports no event.
+
+        Raises:
+            MemoryTimeoutError: it takes longer than so many seconds.
+            Exception: what the call raises.
+        """
+        return await self._aperform(_TimedCalls(seconds, step.name, _only(step)))
 
     # -- wiring --------------------------------------------------------------------------------
 
@@ -569,16 +578,12 @@ class AgentMemory:
     def _retracting(
         self, named: Sequence[str], messages: Sequence[Message], scope: Scope, before: datetime
     ) -> Plan[None]:
-        start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
+        seconds = self._tool_seconds("forget_memory")
         plan = retract(scope, named, self.policy, before, self._ids(messages, scope))
-        try:
+        reporting = self.reporting("forget", scope, late="timed_out", mistakes=())
+        with contextlib.suppress(Exception), reporting as outcome:
             gone: list[Record] = yield _TimedCalls(seconds, "forget", plan)
-        except Exception as error:
-            late = isinstance(error, TimeoutError)
-            self.report("timed_out" if late else "failed", "forget", scope, start, error=error)
-        else:
-            name: EventName = "retracted" if gone else "not_retracted"
-            self.report(name, "forget", scope, start, len(gone))
+            outcome.name, outcome.count = "retracted" if gone else "not_retracted", len(gone)
 
     async def _write_on_thread(self, write: TurnWrite, add: Callable[[], WriteResult]) -> None:
         """Write once the memory is open, and behind what waits, also if this loop ends before."""
@@ -629,14 +634,40 @@ class AgentMemory:
 
     # -- events --------------------------------------------------------------------------------
 
-    def _recalled(self, operation: str, scope: Scope, start: float, count: int) -> None:
-        self._first_recall_timeout, self._is_slow = None, False
-        self.report("recalled" if count else "empty", operation, scope, start, count)
+    @contextmanager
+    def reporting(
+        self,
+        operation: str,
+        scope: Scope,
+        count: int = 0,
+        *,
+        late: EventName,
+        mistakes: tuple[type[Exception], ...] = _MISTAKES,
+    ) -> Iterator[CallOutcome]:
+        """Report what comes of the block: what it raises, or the outcome that it fills in.
 
-    def _recall_failed(self, operation: str, scope: Scope, start: float, error: Exception) -> None:
-        self._first_recall_timeout, self._is_slow = None, isinstance(error, TimeoutError)
-        name: EventName = "timed_out" if self._is_slow else "failed"
-        self.report(name, operation, scope, start, error=error)
+        Args:
+            count: memories that it is about; of nothing that is written there is no event.
+            late: the event of an error of time, `timed_out` for what reads.
+            mistakes: errors that its caller has to correct, which are no event.
+        """
+        start, reads, outcome = time.monotonic(), late == "timed_out", CallOutcome(count=count)
+        try:
+            yield outcome
+        except mistakes:
+            raise
+        except Exception as error:
+            is_late = isinstance(error, TimeoutError)
+            if reads:
+                self._first_recall_timeout, self._is_slow = None, is_late
+            self.report(late if is_late else "failed", operation, scope, start, count, error)
+            raise
+        found = outcome.count
+        if reads:
+            self._first_recall_timeout, self._is_slow = None, False
+        name: EventName = ("recalled" if found else "empty") if reads else "written"
+        if found or reads or outcome.name:
+            self.report(outcome.name or name, operation, scope, start, found)
 
     def report(
         self,
