@@ -252,14 +252,18 @@ def read_request(
     filters: Mapping[str, Any] | None,
     *,
     compat: Compat,
-    limit: int | None = None,
-    top_k: int | None = None,
+    limit: int | None,
+    top_k: int | None,
+    show_expired: bool,
     threshold: float | None = None,
     rerank: bool | None = None,
     explain: bool = False,
-    show_expired: bool = False,
+    reference_date: Any = None,
 ) -> ReadRequest:
     """Check a call of `search` or `get_all`, and find its era."""
+    if reference_date is not None:
+        reason = "is for mem0's hosted product only. Leave it out."
+        raise ValidationError.of("reference_date", reference_date, reason)
     for name, flag in (("rerank", rerank), ("explain", explain)):
         if flag is not None:
             _check_flag(name, flag)
@@ -311,12 +315,6 @@ def merge_filters(
     ids = top_ids(filters)
     rest = {name: value for name, value in (filters or {}).items() if name not in ids}
     return {**ids, "AND": [part for part in (rest, more) if part]}
-
-
-def refuse_hosted(name: str, value: object) -> None:
-    """Refuse an argument that only mem0's hosted product knows."""
-    if value is not None:
-        raise ValidationError.of(name, value, "is for mem0's hosted product only. Leave it out.")
 
 
 def _check_flag(name: str, value: object) -> None:

@@ -8,14 +8,7 @@ from typing import Any
 from commonplace.agents import UNSET, Unset, hinting_methods
 
 from . import operations
-from .arguments import (
-    add_request,
-    clean_query,
-    erase_scope,
-    merge_filters,
-    read_request,
-    refuse_hosted,
-)
+from .arguments import add_request, clean_query, erase_scope, merge_filters, read_request
 from .base import AwaitedBase
 from .operations import counted
 
@@ -76,7 +69,6 @@ class AsyncMem0Memory(AwaitedBase):
         metadata_filters: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find memories that answer a query, best first, none below the threshold."""
-        refuse_hosted("reference_date", reference_date)
         request = read_request(
             "search",
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
@@ -87,6 +79,7 @@ class AsyncMem0Memory(AwaitedBase):
             threshold=threshold,
             rerank=rerank,
             explain=explain,
+            reference_date=reference_date,
             show_expired=show_expired,
         )
         plan = operations.search(self._settings, clean_query(query), request)

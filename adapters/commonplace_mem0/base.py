@@ -130,7 +130,6 @@ class Mem0Base:
         self._falls_back = read.fallback is not None
         self._llm = extra.get("llm", read.llm)  # the graph's own model makes the one call
         model = self._checked(to_model(read_section("llm", self._llm), unknown))
-        self._chat = AsyncMem0ChatModel(model) if self._awaits else Mem0ChatModel(model)
         self._embedder = to_embedder(read_section("embedder", read.embedder), unknown)
         self._settings = Mem0Settings(
             compat=compat,
@@ -141,6 +140,7 @@ class Mem0Base:
             has_core=core is not None,
             reranker=to_reranker(read_section("reranker", read.reranker)),
         )
+        self._chat = (AsyncMem0ChatModel if self._awaits else Mem0ChatModel)(self._settings)
         report_unknown(unknown, strict=read.strict)
         self._is_closed = False
         self._lazy = LazyMemory(self._open if core is None else core)
@@ -194,8 +194,8 @@ class Mem0Base:
         if self._settings.has_core:
             raise ConfigurationError("core= has a model of its own: open it with chat=...")
         found = None if model is None else self._checked(as_model(model))
-        was_without = self._chat.model is None
-        self._llm, self._settings.model, self._chat.model = model, found, found
+        was_without = self._settings.model is None
+        self._llm, self._settings.model = model, found
         if was_without:  # the next call opens the memory again, with the model
             self._close_core()
 
@@ -247,7 +247,7 @@ class Mem0Base:
             vectors=location.vectors,
             graph=location.graph,
             embedder=self._embedder,
-            chat=None if self._chat.model is None else self._chat,
+            chat=None if self._settings.model is None else self._chat,
         )
 
     def _release(self) -> "Memory | None":

@@ -16,7 +16,6 @@ from .arguments import (
     erase_scope,
     merge_filters,
     read_request,
-    refuse_hosted,
 )
 from .base import BlockingBase
 from .operations import counted
@@ -90,7 +89,6 @@ class Mem0Memory(BlockingBase):
         metadata_filters: Mapping[str, Any] | None = None,
     ) -> Any:
         """Find memories that answer a query, best first, none below the threshold."""
-        refuse_hosted("reference_date", reference_date)
         request = read_request(
             "search",
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
@@ -101,6 +99,7 @@ class Mem0Memory(BlockingBase):
             threshold=threshold,
             rerank=rerank,
             explain=explain,
+            reference_date=reference_date,
             show_expired=show_expired,
         )
         plan = operations.search(self._settings, clean_query(query), request)

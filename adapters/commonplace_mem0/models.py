@@ -24,7 +24,7 @@ from commonplace.agents import short_repr, with_schema
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.ports import Embedder
 
-from .config import ConfigSection, split_url
+from .config import ConfigSection, Mem0Settings, split_url
 from .exceptions import ConfigurationError, DependencyError
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
@@ -81,17 +81,17 @@ def reply_text(reply: Any) -> str:
 
 
 class _ExchangeableModel:
-    """A model that may be replaced between two calls; `model` is None for none."""
+    """The model of the settings, which may be replaced between two calls."""
 
     id = "mem0"
 
-    def __init__(self, model: ModelFunction | None) -> None:
-        self.model = model
+    def __init__(self, settings: Mem0Settings) -> None:
+        self._settings = settings
 
     def _given(self) -> ModelFunction:
-        if self.model is None:
+        if self._settings.model is None:
             raise ConfigurationError("No language model is configured any more. Configure llm.")
-        return self.model
+        return self._settings.model
 
 
 class Mem0ChatModel(_ExchangeableModel):
