@@ -20,8 +20,8 @@ FAULTS = (
         name="mcp-token-unchecked",
         what="A token that the file does not have is let in",
         file=_TOKENS,
-        old=".get(hashlib.sha256(token.encode()).hexdigest())",
-        new='.get(hashlib.sha256(token.encode()).hexdigest(), "guest")',
+        old=".get(hash_token(token))",
+        new='.get(hash_token(token), "guest")',
         tests=(_MCP, "-k", "users"),
     ),
     Fault(

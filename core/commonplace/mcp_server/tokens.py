@@ -1,7 +1,6 @@
 """Tokens by which users identify themselves over HTTP: of a file, or signed by a provider (JWT)."""
 
 import asyncio
-import hashlib
 import json
 import logging
 import threading
@@ -15,8 +14,8 @@ from mcp.server.auth.provider import AccessToken
 from ..errors import CommonplaceError, InvalidRecordError
 from ..settings import is_url
 from ..types import Scope
+from ..user_tokens import hash_token, read_users
 
-_DIGITS = 64  # of the hash of a token in a file
 # Public keys only: who could read the keys could sign with a shared secret.
 _ALGORITHMS = [*(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
                "EdDSA"]  # fmt: skip
@@ -28,12 +27,12 @@ _log = logging.getLogger("commonplace")
 
 
 class TokenFile:
-    """A verifier of bearer tokens: a line `SHA256 USER` for each, empty lines and `#` apart.
+    """A verifier of bearer tokens by a file of users (`read_users`), the last one of each token.
 
     The file is read again for every request, so a line that is taken out ends its token at once.
 
     Raises:
-        InvalidRecordError: a line is none of those.
+        InvalidRecordError, InvalidScopeError: a line cannot be used.
         OSError: the file cannot be read.
     """
 
@@ -43,23 +42,12 @@ class TokenFile:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Find the user of a token, as the client of the request; None for an unknown token."""
-        user = self._users().get(hashlib.sha256(token.encode()).hexdigest())
+        user = self._users().get(hash_token(token))
         return None if user is None else AccessToken(token=token, client_id=user, scopes=[])
 
     def _users(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
-            digest, _, user = line.strip().partition(" ")
-            if not digest or digest.startswith("#"):
-                continue
-            if len(digest) != _DIGITS or not user.strip():
-                raise InvalidRecordError(
-                    field=f"line {number} of the tokens",
-                    value="",  # not the line, which may be a token
-                    reason="must be the SHA-256 of a token, a space and a user",
-                )
-            found[digest.lower()] = Scope(user_id=user.strip()).user_id or ""
-        return found
+        users = {known: ids[-1] for known, ids in read_users(self._path).items()}
+        return {known: Scope(user_id=user).user_id or "" for known, user in users.items()}
 
 
 class SignedTokens:

@@ -2,15 +2,12 @@
 
 import base64
 import binascii
-import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,14 +16,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import InvalidRecordError
+from ..user_tokens import hash_token
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 MAX_BODY = 256 * 1024  # well above the longest text, whose bytes a form writes with three each
 MAX_QUERY = 19 * 1024  # room for a question of 2,000 characters of nine bytes each
 COOKIE = "commonplace"
 _SECONDS = 12 * 3600
-_TOKEN_BYTES = 32
 _HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -133,45 +129,6 @@ def header_login(name: str) -> LoginSource:
         return Login(users=frozenset([user]), session=user)
 
     return login
-
-
-def hash_token(token: str) -> str:
-    """Hash a token as a file of users has it: they are random, so that one round is enough."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
-def read_users(path: Path) -> dict[str, set[str]]:
-    """Read a file of users: in each line the hash of a token, a space, and the id of a user.
-
-    Several lines with one hash give a token several users. Lines that begin with `#` are skipped.
-
-    Raises:
-        InvalidRecordError: a line is none of these.
-        OSError: it cannot be read.
-    """
-    found: dict[str, set[str]] = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        known, _, user = line.partition(" ")
-        if len(known) != hashlib.sha256().digest_size * 2 or not user.strip():
-            raise InvalidRecordError(
-                field="users file",
-                value=f"line {number}",
-                reason="must have the hash of a token, a space, and the id of a user",
-                hint="`commonplace serve --new-token USER` adds such a line.",
-            )
-        found.setdefault(known, set()).add(user.strip())
-    return found
-
-
-def add_user_token(path: Path, user: str) -> str:
-    """Make a token for a user, add its hash to a file of users, and return it."""
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with os.fdopen(opened, "w", encoding="utf-8") as file:
-        file.write(f"{hash_token(token)} {user}\n")
-    return token
 
 
 def csrf_token(key: bytes, login: Login) -> str:
