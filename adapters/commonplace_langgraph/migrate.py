@@ -9,7 +9,8 @@
   computed anew. An item that has expired is left out, as no read would show it.
 
 The source is only read. What is here already is left as it is, so an interrupted import is
-repeated; only an item that has changed in the source since is put again.
+repeated; only an item that has changed in the source since is put again. What an import took and
+was deleted, pruned or forgotten here since stays so.
 """
 
 import contextlib
@@ -32,7 +33,15 @@ from langgraph.store.base import PutOp
 from commonplace import InvalidRecordError, Memory, Record, Scope
 from commonplace.admin import ImportedRecord, ImportTally, import_records
 from commonplace.agents import check_memory, on, run_plan, to_scope
-from commonplace.ports import Address, Checkpoints, Selection, TaskWrite, iterate_checkpoints
+from commonplace.ports import (
+    Address,
+    Blob,
+    Checkpoint,
+    Checkpoints,
+    Selection,
+    TaskWrite,
+    iterate_checkpoints,
+)
 
 from .checkpoint_codec import encode_checkpoint
 from .import_sources import At, CheckpointRow, ImportSource, ItemRow, Writes, open_source
@@ -45,6 +54,9 @@ PLAIN: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=ormsgpack.Ext
 """Reads objects as the bytes they were serialized to, and writes these again."""
 
 _BATCH = 64
+_IMPORTED = "commonplace-imported"  # nobody's thread, with a row of digests for each that was taken
+_DIGEST = 16
+_DELETED = "deleted here since"
 _UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError)  # of what a serializer reads
 _NUMBER = re.compile(r"\.\d+$")  # behind the path of a field that has several texts
 
@@ -128,17 +140,26 @@ class _ThreadImport:
         self._thread = thread
         self._writes = writes
         self._checkpoints: Checkpoints = job.memory.admin.checkpoints
+        name = hashlib.sha256(thread.encode()).hexdigest()
+        # It is listed behind every checkpoint that begins with a digit.
+        self._record = Address(thread=_IMPORTED, namespace="", id=f"-{name}")
         # Digests of the values that were seen, by namespace, channel and version.
         self._seen: dict[tuple[str, str, str], bytes] = {}
 
     def run(self, rows: Sequence[CheckpointRow]) -> None:
         """Import these checkpoints, and the writes, that are not here yet."""
         tally = self._job.tally
-        known = self._known()
+        known, imported = self._known(), self._imported()
         is_whole = known.issuperset((row.namespace, row.id) for row in rows)
+        taken = {(row.namespace, row.id) for row in rows if self._digest(row) in imported}
+        is_gone = bool(taken) and taken.isdisjoint(known)
+        here: set[bytes] = set()
         for row in rows:
             at, name = (row.namespace, row.id), "/".join((self._thread, row.namespace, row.id))
             writes = self._writes.pop(at, [])
+            if at not in known and (is_gone or at in taken):
+                tally.refuse(CHECKPOINTS, name, _DELETED)
+                continue
             try:
                 if not is_whole:
                     self._import(at, row, None if at in known else writes)
@@ -148,12 +169,27 @@ class _ThreadImport:
             if at in known:
                 self._add_writes(at, writes)
             (tally.known if at in known else tally.taken)[CHECKPOINTS] += 1
-        for at, writes in self._writes.items():  # beside checkpoints that are not in the file
-            self._write(at, writes, None)
+            here.add(self._digest(row))
+        if not is_gone:
+            for at, writes in self._writes.items():  # beside checkpoints that are not in the file
+                self._write(at, writes, None)
+        if not (self._job.dry_run or here <= imported):
+            digests = Blob(type="commonplace/imported", data=b"".join(sorted(here | imported)))
+            self._checkpoints.put(Checkpoint(address=self._record, body=digests), {}, None)
 
     def _known(self) -> set[At]:
         rows = iterate_checkpoints(self._checkpoints, Selection(thread=self._thread))
         return {(row.address.namespace, row.address.id) for row in rows}
+
+    def _imported(self) -> set[bytes]:
+        """Read the digests of the checkpoints that were here at the end of an import."""
+        state = self._checkpoints.read(_IMPORTED, "", self._record.id)
+        data = state.checkpoint.body.data if state else b""
+        return {data[start : start + _DIGEST] for start in range(0, len(data), _DIGEST)}
+
+    def _digest(self, row: CheckpointRow) -> bytes:
+        name = json.dumps((self._thread, row.namespace, row.id))
+        return hashlib.sha256(name.encode()).digest()[:_DIGEST]
 
     def _import(self, at: At, given: CheckpointRow, writes: list[TaskWrite] | None) -> None:
         """Import a checkpoint with its writes; only note its values if `writes` is None."""
@@ -315,7 +351,7 @@ def _import_batch(job: _ImportJob, items: Sequence[_Item]) -> None:
             live = _find_records(job.memory, new)
             for item in [item for item in new if item.put.address.id not in live]:
                 new.remove(item)
-                job.tally.refuse(ITEMS, item.row.name, "deleted here since")
+                job.tally.refuse(ITEMS, item.row.name, _DELETED)
         CommonplaceStore(job.memory, template=job.template.labels or None).batch(
             item.op for item in changed
         )

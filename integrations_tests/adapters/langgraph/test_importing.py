@@ -226,6 +226,52 @@ def changing(file: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+@pytest.mark.parametrize("gone", ["deleted", "pruned", "forgotten"])
+def test_what_was_removed_here_since_stays_so_when_the_import_is_repeated(
+    copy: Path, memory: Memory, gone: str
+) -> None:
+    import_langgraph(memory, copy, owner="user_id")
+    saver = CommonplaceSaver(memory, serde=ANY_TYPE)
+    before = everything(saver)
+    if gone == "forgotten":
+        memory.forget(Scope(user_id="user3"))
+    else:
+        strategy = "delete" if gone == "deleted" else "keep_latest"
+        saver.prune(["thread 1", "thread 2"], strategy=strategy)
+    left = everything(saver)
+    with stock_saver(copy) as stock:
+        graph_of(stock).update_state(thread(3), {"seen": ["later"]})
+        graph_of(stock).update_state(thread(4), {"seen": ["later"]})
+    trial = import_langgraph(memory, copy, owner="user_id", dry_run=True)
+    again = import_langgraph(memory, copy, owner="user_id")
+    found = everything(saver)
+
+    later = {key for key in found if key not in before}
+    assert {key for key in found if key in before} == left.keys()
+    assert {key[0] for key in later} == {"thread 4"} | (set() if gone == "forgotten" else {"thread 3"})
+    assert again.reasons.keys() == trial.reasons.keys() == {CHECKPOINTS}
+    number = len(before) - len(left) + 2 - len(later)
+    assert [*again.reasons[CHECKPOINTS]] == ["deleted here since"]
+    assert len(again.reasons[CHECKPOINTS]["deleted here since"]) == number
+    state = graph_of(saver).get_state(thread(4))
+    assert state.values["seen"][-1] == "later"
+    assert len(state.values["messages"]) > 1
+
+
+def test_a_pruned_thread_takes_what_its_source_has_added_since(copy: Path, memory: Memory) -> None:
+    import_langgraph(memory, copy)
+    saver = CommonplaceSaver(memory, serde=ANY_TYPE)
+    saver.prune(["thread 4"])
+    kept = len(everything(saver))
+    with stock_saver(copy) as stock:
+        graph_of(stock).update_state(thread(4), {"seen": ["later"]})
+        expected = graph_of(stock).get_state(thread(4)).values
+    import_langgraph(memory, copy)
+
+    assert len(everything(saver)) == kept + 1
+    assert graph_of(saver).get_state(thread(4)).values == expected
+
+
 def test_what_cannot_be_taken_over_is_told_and_stops_nothing(copy: Path, memory: Memory) -> None:
     total = rows(copy, "checkpoints")
     first = (
