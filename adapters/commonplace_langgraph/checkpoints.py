@@ -140,7 +140,10 @@ class CommonplaceSaver(OpenedMemory, AwaitedCheckpoints):
             InvalidRecordError: the thread belongs to another owner.
         """
         row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
-        self._checkpoints.put(row, values, self._writer_of(config))
+        owner = self._owner_of(config)
+        self._checkpoints.put(row, values, owner)
+        if owner is None:
+            self._warn_of_nobody(row.address)
         return to_config(row.address)
 
     def put_writes(
@@ -304,18 +307,19 @@ class CommonplaceSaver(OpenedMemory, AwaitedCheckpoints):
                 return
             after = rows[-1].address
 
-    def _writer_of(self, config: RunnableConfig) -> Scope | None:
-        """Return the owner of a write; log once if there is none, which may be a mistake."""
-        owner = self._owner_of(config)
-        if owner is None and self._owner is not None and not self._is_nobody_told:
+    def _warn_of_nobody(self, at: Address) -> None:
+        """Log once that a thread is stored without an owner, which may be a mistake, if it is."""
+        if self._owner is None or self._is_nobody_told:
+            return
+        state = self._checkpoints.read(at.thread, at.namespace, at.id)
+        if state is not None and state.owner is None:
             self._is_nobody_told = True
             _log.warning(
                 "The thread %r is stored without an owner, as `owner` found none in this run: it "
                 "is not erased with a user, and any user can continue it. Give the run what "
                 "`owner` reads.",
-                to_address(config)[0],
+                at.thread,
             )
-        return owner
 
     def _owner_of(self, config: RunnableConfig | None) -> Scope | None:
         if self._owner is None or config is None:

@@ -248,7 +248,9 @@ def test_what_was_removed_here_since_stays_so_when_the_import_is_repeated(
 
     later = {key for key in found if key not in before}
     assert {key for key in found if key in before} == left.keys()
-    assert {key[0] for key in later} == {"thread 4"} | (set() if gone == "forgotten" else {"thread 3"})
+    assert {key[0] for key in later} == {"thread 4"} | (
+        set() if gone == "forgotten" else {"thread 3"}
+    )
     assert again.reasons.keys() == trial.reasons.keys() == {CHECKPOINTS}
     number = len(before) - len(left) + 2 - len(later)
     assert [*again.reasons[CHECKPOINTS]] == ["deleted here since"]

@@ -147,6 +147,17 @@ class RunContract:
         [told] = [message for message in caplog.messages if "without an owner" in message]
         assert "thread 't'" in told
 
+    def test_a_thread_that_has_an_owner_is_not_told_to_have_none(self, memory: Memory, caplog):
+        saver = CommonplaceSaver(memory, owner=lambda _, run: run["user_id"])
+        graph = line(saver, "a")
+        graph.invoke({"log": []}, thread("t", user_id="alice"))
+        graph.update_state(thread("t"), {"log": ["by the program"]})
+        assert "without an owner" not in caplog.text
+        graph.invoke({"log": []}, thread("u"))
+
+        [told] = [message for message in caplog.messages if "without an owner" in message]
+        assert "thread 'u'" in told
+
     def test_one_may_go_back_and_take_another_way(self, saver: CommonplaceSaver):
         graph = line(saver, "a", "b")
         graph.invoke({"log": ["1"]}, thread())
