@@ -4,7 +4,7 @@ The first passage of a text is a row of `point_cache.Points`, as the only one of
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -77,28 +77,28 @@ def shrink(vectors: Floats) -> tuple[NDArray[np.int8], Floats, float]:
 
 
 class RefinedScores:
-    """Cosines of candidates, which are computed exactly when they are read.
+    """Scores of candidates, which are computed exactly when they are read.
 
     Args:
         near: of each candidate. error: by how much one of them may be wrong.
-        compute: computes the exact ones of some candidates.
+        compute: computes the exact ones of some candidates; None if they are exact.
     """
 
     def __init__(
-        self, near: Scores, error: float, compute: Callable[[NDArray[np.intp]], Scores]
+        self, near: Scores, error: float = 0.0, compute: Callable[[Numbers], Scores] | None = None
     ) -> None:
         self._near, self._error, self._compute = near, error, compute
-        self._exact: Scores = np.full(len(near), np.nan)
+        self._exact: Scores = near if compute is None else np.full(len(near), np.nan)
 
-    def __getitem__(self, chosen: Sequence[int] | NDArray[np.intp]) -> Scores:
+    def __getitem__(self, at: Numbers) -> Scores:
         """Read those of some candidates."""
-        at = np.asarray(chosen, np.intp)
-        missing = at[np.isnan(self._exact[at])]
-        if len(missing):
-            self._exact[missing] = self._compute(missing)
+        if self._compute is not None:
+            missing = at[np.isnan(self._exact[at])]
+            if len(missing):
+                self._exact[missing] = self._compute(missing)
         return self._exact[at]
 
-    def best(self, number: int) -> tuple[float, NDArray[np.intp], Scores]:
+    def best(self, number: int) -> tuple[float, Numbers, Scores]:
         """Find a limit, the candidates whose score may not be below it, and their scores."""
         least = len(self._near) - number
         lowest = np.partition(self._near, least)[least] if least > 0 else -np.inf
@@ -270,7 +270,7 @@ def join_scores(parts: Sequence[PassageScores | None], shifts: Sequence[int]) ->
         replace(part, candidates=part.candidates + shift, starts=part.starts + start)
         for (part, shift), start in zip(found, ends[:-1], strict=True)
     ]
-    columns = [[getattr(part, field.name) for part in moved] for field in fields(PassageScores)]
+    columns = [[getattr(part, one.name) for part in moved] for one in fields(PassageScores)]
     return PassageScores(*map(np.concatenate, columns))
 
 
@@ -283,34 +283,51 @@ class CandidatePoints:
 
     Attributes:
         ids: of the records, by row. rows: of each candidate.
-        words: of each candidate. cosines: of each with the query, and `refined` the exact ones if
-            these are only near.
+        words: of each candidate.
         number: of points that the scope covers, if terms are asked for.
         frequencies: how many of them have each term.
         occurrences: of the terms in candidates, by candidate.
         tokens, vectors: of the points, by row, of each the first passage; None if they are not
             loaded.
-        passages: cosines of the candidates with several; None if there are none.
+        scales: of the vectors, if they are small.
         further: the passages after the first; None if they are not loaded.
+        cosines: of each candidate with the query, and `refined` the exact ones if these are only
+            near.
+        passages: cosines of the candidates with several; None if there are none.
     """
 
     ids: Sequence[str]
     rows: Numbers
     words: NDArray[np.int32]
-    cosines: Scores
     number: int
     frequencies: Numbers
     occurrences: Occurrences
     tokens: TokenRows | None = None
-    vectors: Floats | None = None
-    passages: PassageScores | None = None
+    vectors: NDArray[Any] | None = None
+    scales: Floats | None = None
     further: PassageRows | None = None
+    cosines: Scores = field(default_factory=lambda: np.zeros(0))
+    passages: PassageScores | None = None
     refined: RefinedScores | None = None
 
     @property
     def dense(self) -> Scores | RefinedScores:
         """Exact cosine of each candidate with the query."""
         return self.cosines if self.refined is None else self.refined
+
+    def score(self, vector: Floats) -> None:
+        """Compute the cosine of each candidate with a vector of unit length; needs no lock."""
+        if self.vectors is None or self.further is None:
+            raise ValueError("no vectors are loaded")
+        rows, size = self.rows, len(self.vectors)
+        is_most = 2 * len(rows) >= size
+        products = multiply(self.vectors if is_most else self.vectors[rows], vector)
+        scores = (products[rows] if is_most else products).astype(np.float64)
+        if self.scales is not None:
+            scores *= self.scales[rows]
+        self.cosines = np.round(scores, DECIMALS)
+        if self.further.size:
+            self.passages = score_passages(self.further, rows, size, vector, self.cosines)
 
     def tokens_of(self, chosen: Numbers) -> tuple[TokenRows, Numbers]:
         """Gather the tokens of all passages of some candidates, and which of them each is of."""
@@ -359,71 +376,25 @@ class CandidatePoints:
 
         Args:
             number: that is likely to be read; more are sorted when they are read.
-            above: leave out those that do not score more than this.
+            above: leave out those that do not score more than this; for exact scores.
         """
-        below, block = np.inf, max(number, 16)
+        below, block, places = np.inf, max(number, 16), None
         if isinstance(scores, RefinedScores):
-            while below > -np.inf:
-                block *= 4  # the best are likely to be among these
-                lowest, at, exact = scores.best(block)
-                chosen = (exact >= lowest) & (exact < below) & (exact > above)
-                yield from self._sorted(at[chosen], exact[chosen])
-                below = lowest
-            return
-        if len(scores) <= block:
-            every = np.flatnonzero(scores > above)
-            yield from self._sorted(every, scores[every])
-            return
-        while True:
-            left = (
-                scores if above == -np.inf and below == np.inf else _between(scores, above, below)
-            )
-            if not len(left):
-                return
-            least = len(left) - block
-            lowest = np.partition(left, least)[least] if least > 0 else left.min()
-            best = np.flatnonzero((scores >= lowest) & (scores < below))
-            yield from self._sorted(best, scores[best])
-            below = lowest
-            block *= 4
+            ranked, block = scores, 4 * block  # the best are likely to be among these
+        else:
+            places = None if above == -np.inf else np.flatnonzero(scores > above)
+            ranked = RefinedScores(scores if places is None else scores[places])
+        while below > -np.inf:
+            lowest, at, exact = ranked.best(block)
+            chosen = (exact >= lowest) & (exact < below)
+            found = at[chosen] if places is None else places[at[chosen]]
+            yield from self._sorted(found, exact[chosen])
+            below, block = lowest, 4 * block
 
     def _sorted(self, candidates: Numbers, scores: Scores) -> list[int]:
         ids = [self.ids[row] for row in self.rows[candidates].tolist()]
         ordered = sorted(zip((-scores).tolist(), ids, candidates.tolist(), strict=True))
         return [candidate for _, _, candidate in ordered]
-
-
-def _between(scores: Scores, above: float, below: float) -> Scores:
-    return scores[(scores > above) & (scores < below)]
-
-
-class PointSelection(NamedTuple):
-    """Rows of loaded points that a query may show; scoring them needs no lock.
-
-    Attributes:
-        vectors: of all rows, as they are in memory. scales: of small ones.
-    """
-
-    candidates: CandidatePoints
-    vectors: Floats | NDArray[np.int8]
-    scales: Floats
-    passages: PassageRows
-
-    def score(self, vector: Floats) -> CandidatePoints:
-        """Add the cosine of each candidate with a vector of unit length."""
-        rows = self.candidates.rows
-        is_most = 2 * len(rows) >= len(self.vectors)
-        products = multiply(self.vectors if is_most else self.vectors[rows], vector)
-        scores = (products[rows] if is_most else products).astype(np.float64)
-        if self.vectors.dtype != np.float32:
-            scores *= self.scales[rows]
-        cosines: Scores = np.round(scores, DECIMALS)
-        self.candidates.cosines = cosines
-        if self.passages.size:
-            size = len(self.vectors)
-            scored = score_passages(self.passages, rows, size, vector, cosines)
-            self.candidates.passages, self.candidates.further = scored, self.passages
-        return self.candidates
 
 
 def multiply(vectors: Floats | NDArray[np.int8], vector: Floats) -> Floats:

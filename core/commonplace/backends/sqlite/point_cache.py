@@ -33,7 +33,6 @@ from .candidate_points import (
     Mask,
     Numbers,
     PassageRows,
-    PointSelection,
     Postings,
     RefinedScores,
     Scores,
@@ -217,7 +216,7 @@ class Points:
         )
         return made
 
-    def select(self, query: Query, wanted: Wanted | None) -> PointSelection:
+    def select(self, query: Query, wanted: Wanted | None) -> CandidatePoints:
         """Select what a query may show; where `until` does not decide, the record has to."""
         every = slice(self.size)
         some = every if wanted is None else self._rows_of(wanted)
@@ -236,21 +235,19 @@ class Points:
             shown[chosen] = True
             found = found.among(shown[found.places])
             found = found._replace(places=np.searchsorted(chosen, found.places))
-        candidates = CandidatePoints(
+        starts, counts = self._column("token"), self._column("tokens")
+        return CandidatePoints(
             ids=self._ids,
             rows=chosen,
             words=self._column("words")[chosen],
-            cosines=np.zeros(0),
             number=int(np.count_nonzero(covered)),
             frequencies=frequencies,
             occurrences=found,
+            tokens=None if self.is_small else TokenRows(self._tokens, starts, counts),
+            vectors=self._vectors[: self.size],
+            scales=self._column("scale") if self.is_small else None,
+            further=self._passages.snapshot(),
         )
-        vectors = self._vectors[: self.size]
-        if not self.is_small:
-            candidates.vectors = vectors
-            starts, counts = self._column("token"), self._column("tokens")
-            candidates.tokens = TokenRows(self._tokens, starts, counts)
-        return PointSelection(candidates, vectors, self._column("scale"), self._passages.snapshot())
 
     def keep_records(self, records: dict[int, Record]) -> None:
         """Keep decoded records by row, for later searches."""
@@ -379,16 +376,18 @@ class PointCache:
                 connection = stack.enter_context(self._read())
                 wanted = choose(connection)
                 points = self._refresh(partition, connection)
-                selection = None if points is None else points.select(query, wanted)
-            if points is not None and selection is not None:
-                candidates = selection.score(vector)
+                candidates = None if points is None else points.select(query, wanted)
+            if points is not None and candidates is not None:
+                candidates.score(vector)
                 if points.is_small:
+                    candidates.vectors = None  # exact ones are read from the file
                     exact = partial(self._exact, connection, candidates, vector)
                     candidates.refined = RefinedScores(candidates.cosines, points.error, exact)
             else:
                 parts = []
                 for block in self._blocks(connection, partition.key):
-                    part = block.select(query, wanted).score(vector)
+                    part = block.select(query, wanted)
+                    part.score(vector)
                     # Else all blocks would be in memory at once.
                     part.vectors = part.tokens = part.further = None
                     parts.append(part)
