@@ -841,7 +841,7 @@ class BlockingMemory:
         engines, settings, models = runtime.engines, self._settings, self._models
         has_chat = models.chat is not None
         self._operations = Operations(engines, settings, self._redaction, has_chat=has_chat)
-        self._submission = Submission(runtime.direct, runtime.worker, models, runtime.writers)
+        self._submission = Submission(runtime.worker, models, runtime.writers)
         beside = None if isinstance(engines, Transactional) else runtime.readers
         self._search = Search(
             engines, models.embedder, settings, runtime.access_log, runtime.calibration, beside

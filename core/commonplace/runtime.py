@@ -11,7 +11,6 @@ from .backends import open_engines
 from .concurrency import BoundedExecutor, end_idle_threads
 from .errors import CommonplaceError, SchemaMismatchError
 from .ingest.planning import Models
-from .ingest.submission import DirectWriter
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
 from .retrieval.calibration import Calibration
@@ -37,7 +36,6 @@ class Runtime:
         self.pid: int = os.getpid()
         self.engines: Engines = open_engines(location, settings, models.embedder, VERSION)
         self.worker: IngestWorker = IngestWorker(self.engines, settings, models, describe)
-        self.direct: DirectWriter = DirectWriter(self.engines, settings, describe, self.worker.pace)
         self.readers: BoundedExecutor = BoundedExecutor("read", _CALLS)
         # Apart, as a search may wait for an embedder.
         self.searchers: BoundedExecutor = BoundedExecutor("search", _CALLS)

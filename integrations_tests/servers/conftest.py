@@ -23,6 +23,6 @@ def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
     engines = Engines(  # in no common transaction
         index=local.index, graph=local.graph, journal=local.journal, checkpoints=store
     )
-    memory._runtime.engines = memory._runtime.worker._engines = engines
+    memory._runtime.engines = memory._runtime.worker.engines = engines
     yield memory
     store.close()

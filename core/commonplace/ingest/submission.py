@@ -13,13 +13,12 @@ from typing import Any
 
 from ..concurrency import call_within, retrieve_error, run_on
 from ..errors import CommonplaceError, InvalidRecordError, LoopRequiredError, MemoryTimeoutError
-from ..model_calls import EmbedderPace, embed
+from ..model_calls import embed
 from ..ports.engines import Transactional
 from ..ports.stores import Engines, Operation, crash_point
-from ..settings import Settings
 from ..telemetry import carried
 from ..types import Backlog, Wait, WriteResult
-from .applying import Describe, apply_to, described
+from .applying import apply_to, described
 from .changes import DeleteBody, Write, WriteBody, WritePlan
 from .planning import Models, PlannedChanges, plan_deletion, texts_to_embed, with_vectors
 from .worker import IngestWorker, OperationResult
@@ -37,15 +36,10 @@ class Submission:
         threads: for writes alone, so that no read can hold one up.
     """
 
-    def __init__(
-        self,
-        direct: "DirectWriter",
-        worker: IngestWorker,
-        models: Models,
-        threads: Executor,
-    ) -> None:
-        self._direct = direct
+    def __init__(self, worker: IngestWorker, models: Models, threads: Executor) -> None:
         self._worker = worker
+        self._engines = worker.engines if isinstance(worker.engines, Transactional) else None
+        self._limit = worker.settings.max_embed_chars
         self._executor = worker.executor
         self._models = models
         self._threads = threads
@@ -105,7 +99,7 @@ class Submission:
                 if not on_loop and (needs := [w for w in writes if self._models.need_loop_for(w)]):
                     kind, model = needs[0].operation.kind, self._models.embedder.id
                     raise LoopRequiredError(call=kind, model=model)
-                done = self._direct.write(writes, self._models)
+                done = self._write_now(writes)
                 if done is not None:
                     return done, []
             urgent = wait is not False
@@ -138,24 +132,9 @@ class Submission:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    # -- on the caller's thread ----------------------------------------------------------------
 
-class DirectWriter:
-    """Writes on its caller's thread.
-
-    Args:
-        describe: gives a text's terms and its length in words.
-        pace: of embedders, as the worker measures it; an unknown one counts as slow.
-    """
-
-    def __init__(
-        self, engines: Engines, settings: Settings, describe: Describe, pace: EmbedderPace
-    ) -> None:
-        self._engines = engines if isinstance(engines, Transactional) else None
-        self._settings = settings
-        self._describe = describe
-        self._pace = pace
-
-    def write(self, writes: Sequence[Write], models: Models) -> list[WriteResult] | None:
+    def _write_now(self, writes: Sequence[Write]) -> list[WriteResult] | None:
         """Carry writes out in one transaction, all or none, and keep no operation.
 
         Returns:
@@ -169,10 +148,10 @@ class DirectWriter:
         if engines is None:
             return None
         crash_point("before_journal")
-        planned = self._plan_quickly(writes, models)
+        planned = self._plan_quickly(writes)
         if planned is None:
             return None
-        describe = described(planned, self._describe)
+        describe = described(planned, self._worker.describe)
         partitions = {one.operation.scope.partition for one in writes}
 
         def work(bound: Engines) -> list[WriteResult] | None:
@@ -183,37 +162,35 @@ class DirectWriter:
 
         return engines.transact(work)
 
-    def _plan_quickly(self, writes: Sequence[Write], models: Models) -> list[PlannedChanges] | None:
+    def _plan_quickly(self, writes: Sequence[Write]) -> list[PlannedChanges] | None:
         """Plan writes that need an embedder alone, if it is quick; None if not."""
         bodies = [write.body for write in writes]
         if any(body is None or getattr(body, "messages", ()) for body in bodies):
             return None  # an erasure, or for a chat model
         puts = [body.puts if isinstance(body, WriteBody) else () for body in bodies]
-        limit = self._settings.max_embed_chars
-        texts = texts_to_embed(list(chain.from_iterable(puts)), limit)
-        embedded = self._embed_quickly(models, texts)
+        embedded = self._embed_quickly(texts_to_embed(list(chain.from_iterable(puts)), self._limit))
         if embedded is None:
             return None
         vectors = iter(embedded)
         return [
             plan_deletion(write.operation.scope, write.body)
             if isinstance(write.body, DeleteBody)
-            else with_vectors(WritePlan(puts=own), vectors, limit)
+            else with_vectors(WritePlan(puts=own), vectors, self._limit)
             for write, own in zip(writes, puts, strict=True)
         ]
 
-    def _embed_quickly(self, models: Models, texts: Sequence[str]) -> Any:
+    def _embed_quickly(self, texts: Sequence[str]) -> Any:
         """Embed texts if that takes but a moment; None if it takes longer, or fails."""
         if not texts:
             return []
-        embedder, limit = models.embedder, self._settings.max_embed_chars
-        if self._pace.expect(embedder, len(texts)) > _QUICK_SECONDS:
-            return None  # so is an asynchronous one, which is never measured
-        call = partial(embed, embedder, texts, purpose="document", limit=limit)
+        embedder, pace = self._models.embedder, self._worker.pace
+        if pace.expect(embedder, len(texts)) > _QUICK_SECONDS:
+            return None  # it is slow, or was never measured, as no asynchronous one is
+        call = partial(embed, embedder, texts, purpose="document", limit=self._limit)
         try:
             return call_within(_QUICK_SECONDS, "embed", call)
         except MemoryTimeoutError:
-            self._pace.forget(embedder)
+            pace.forget(embedder)
         except (CommonplaceError, SystemExit):  # once it is accepted, it is tried again
             pass
         return None

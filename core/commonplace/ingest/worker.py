@@ -92,6 +92,7 @@ class IngestWorker:
         describe: gives a text's terms and its length in words.
 
     Attributes:
+        engines, settings, describe: what it was given.
         executor: of partitions; who writes enters it first, so that `flush` and `close` wait.
         pace: of the embedders.
     """
@@ -99,10 +100,10 @@ class IngestWorker:
     def __init__(
         self, engines: Engines, settings: Settings, models: Models, describe: Describe
     ) -> None:
-        self._engines = engines
-        self._settings = settings
+        self.engines: Engines = engines
+        self.settings: Settings = settings
         self._default_models = models
-        self._describe = describe
+        self.describe: Describe = describe
         self.executor: KeyedExecutor = KeyedExecutor(self._step)
         self.async_models: AsyncModelRunner = AsyncModelRunner(
             self.executor, self._plan_until_done, self._take_plan
@@ -131,7 +132,7 @@ class IngestWorker:
 
     def start(self) -> None:
         """Take over what dead processes left, now and from time to time."""
-        self._schedule(self._engines.journal.take_over())
+        self._schedule(self.engines.journal.take_over())
         self._maintain_later(self.executor.entered)
 
     def retry(self, operations: Collection[str], models: Models) -> int:
@@ -140,12 +141,12 @@ class IngestWorker:
         Those of this process had the models of their writer, which may be why they failed: they get
         these, unless these have no chat model.
         """
-        journal, named = self._engines.journal, set(operations)
+        journal, named = self.engines.journal, set(operations)
         for one in journal.dead() if models.chat is not None else ():
             if one.operation in named:
                 self._models[one.operation] = models
         count = journal.retry(operations)
-        pending = journal.pending(limit=self._settings.max_pending)
+        pending = journal.pending(limit=self.settings.max_pending)
         self._schedule([op for op in pending if not op.elsewhere])
         return count
 
@@ -159,7 +160,7 @@ class IngestWorker:
         """
         until = time.monotonic() + timeout
         self.executor.wait_for_entering(timeout)
-        journal = self._engines.journal
+        journal = self.engines.journal
         for partition in {op.scope.partition for op in journal.pending() if not op.elsewhere}:
             self.executor.schedule(partition)
         self.executor.wait(max(0.0, until - time.monotonic()), external=not is_on_loop())
@@ -181,8 +182,8 @@ class IngestWorker:
                 self._maintenance.cancel()
             self.executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
         with contextlib.suppress(CommonplaceError):  # who opens it next will do it
-            if isinstance(self._engines, Transactional):
-                self._engines.finish_erasures(is_idle=True)
+            if isinstance(self.engines, Transactional):
+                self.engines.finish_erasures(is_idle=True)
         for waiter in list(self._waiting.values()):
             if not waiter.future.done():
                 waiter.future.set_exception(MemoryClosedError())
@@ -207,10 +208,10 @@ class IngestWorker:
         is_idle = writes == self.executor.entered
         writes = self.executor.entered
         try:
-            self._schedule(self._engines.journal.take_over())
-            if isinstance(self._engines, Transactional):
-                self._engines.finish_erasures(is_idle=is_idle)
-                while is_idle and writes == self.executor.entered and self._engines.reclaim():
+            self._schedule(self.engines.journal.take_over())
+            if isinstance(self.engines, Transactional):
+                self.engines.finish_erasures(is_idle=is_idle)
+                while is_idle and writes == self.executor.entered and self.engines.reclaim():
                     pass
         except CommonplaceError:
             pass  # the next round may succeed
@@ -242,7 +243,7 @@ class IngestWorker:
         futures = [self._waiting[op.id].future for op in ops]
         crash_point("before_journal")
         try:
-            accepted = self._engines.journal.append(ops, max_pending=self._settings.max_pending)
+            accepted = self.engines.journal.append(ops, max_pending=self.settings.max_pending)
         except BaseException:
             for op in ops:
                 self._waiting.pop(op.id, None)
@@ -324,8 +325,8 @@ class IngestWorker:
         Returns:
             Them, and whether there are others that must wait for another process.
         """
-        for limit in (_BATCH, self._settings.max_pending):
-            pending = self._engines.journal.pending(partition, limit=limit)
+        for limit in (_BATCH, self.settings.max_pending):
+            pending = self.engines.journal.pending(partition, limit=limit)
             ready, is_blocked = self._ready(pending)
             if ready or len(pending) < limit:
                 break
@@ -384,7 +385,7 @@ class IngestWorker:
         return self._apply([(op, planned[op.id]) for op in batch if op.id in planned])
 
     def _keep_plan(self, op: Operation, plan: bytes) -> None:
-        self._engines.journal.plan({op.seq: plan})
+        self.engines.journal.plan({op.seq: plan})
 
     def _apply(self, planned: Planned) -> float:
         if not planned:
@@ -411,16 +412,16 @@ class IngestWorker:
         Raises:
             _OvertakenError: one is not in the journal; nothing was changed.
         """
-        engines = self._engines
+        engines = self.engines
         seqs = [op.seq for op, plan in planned if plan.failure is None]
         if not isinstance(engines, Transactional):
-            results = apply_to(engines, planned, self._describe)
+            results = apply_to(engines, planned, self.describe)
             engines.index.flush()
             crash_point("before_remove")
             engines.journal.remove(seqs)
             _keep_unextracted(engines, planned)
             return results
-        describe = described([changes for _, changes in planned], self._describe)
+        describe = described([changes for _, changes in planned], self.describe)
 
         def work(bound: Engines) -> list[WriteResult]:
             if bound.journal.remove(seqs) < len(seqs):
@@ -435,9 +436,9 @@ class IngestWorker:
 
     def _erase(self, op: Operation) -> float:
         """Carry out an erasure; resolve it, and the writes that it overtook."""
-        limit = self._settings.max_pending
-        pending = self._engines.journal.pending(op.scope.partition, limit=limit)
-        engines, at = self._engines, datetime.now(UTC)
+        limit = self.settings.max_pending
+        pending = self.engines.journal.pending(op.scope.partition, limit=limit)
+        engines, at = self.engines, datetime.now(UTC)
         try:
             if isinstance(engines, Transactional):
                 receipt = engines.transact(lambda bound: erase(op, bound, at))
@@ -458,14 +459,14 @@ class IngestWorker:
 
     def _retry_or_give_up(self, ops: Sequence[Operation], error: Exception) -> float:
         """Count a failed attempt; return the seconds until the next, 0.0 if there is none."""
-        attempts = [self._engines.journal.failed(op.seq) for op in ops]
+        attempts = [self.engines.journal.failed(op.seq) for op in ops]
         given_up = [self._gives_up(*one, error) for one in zip(ops, attempts, strict=True)]
         if max(attempts) >= _ATTEMPTS_BEFORE_NOTICE and isinstance(error, StoreUnavailableError):
             self._notify(ops[0].scope.partition, error)
         return 0.0 if all(given_up) else self._delay(max(attempts))
 
     def _back_off(self, op: Operation, error: CommonplaceError) -> None:
-        attempts = self._engines.journal.failed(op.seq)
+        attempts = self.engines.journal.failed(op.seq)
         if not self._gives_up(op, attempts, error):
             self._backing_off.add(op.id)
             wake = partial(self._backing_off.discard, op.id)
@@ -474,18 +475,18 @@ class IngestWorker:
     def _gives_up(self, op: Operation, attempts: int, error: Exception) -> bool:
         """Dead-letter an operation that will not succeed; notify its caller when it takes long."""
         is_hopeless = isinstance(error, _PERMANENT) or (
-            attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailableError)
+            attempts >= self.settings.max_attempts and not isinstance(error, StoreUnavailableError)
         )
         if is_hopeless:
             _log.error("A write is now a dead letter: %s", error)
-            self._engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")
+            self.engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")
         if is_hopeless or attempts >= _ATTEMPTS_BEFORE_NOTICE:
             self._resolve(op.id, error if is_hopeless else _retried(error))
         return is_hopeless
 
     def _notify(self, partition: str, error: CommonplaceError) -> None:
         """Resolve with an error all that is pending in a partition, also behind what failed."""
-        for op in self._engines.journal.pending(partition, limit=self._settings.max_pending):
+        for op in self.engines.journal.pending(partition, limit=self.settings.max_pending):
             self._resolve(op.id, _retried(error))
 
     def _resolve(self, operation: str, result: OperationResult | Exception) -> None:
@@ -509,16 +510,16 @@ class IngestWorker:
         if scope is None:
             self._resolve(operation, WriteResult(operation=operation))
             return
-        left = count_rows(self._engines, scope)
+        left = count_rows(self.engines, scope)
         receipt = EraseReceipt(scope=scope, removed={}, left=left, at=datetime.now(UTC))
         self._resolve(operation, receipt)
 
     def _resolve_overtaken(self, partition: str) -> None:
         """Resolve writes of a partition that an erasure of another process has overtaken."""
         if waiting := self._accepted(partition):
-            limit = self._settings.max_pending
-            pending = {op.id for op in self._engines.journal.pending(partition, limit=limit)}
-            dead = {one.operation for one in self._engines.journal.dead()}
+            limit = self.settings.max_pending
+            pending = {op.id for op in self.engines.journal.pending(partition, limit=limit)}
+            dead = {one.operation for one in self.engines.journal.dead()}
             for name in waiting:
                 if name not in pending and name not in dead:
                     self._resolve_as_overtaken(name)
@@ -529,7 +530,7 @@ class IngestWorker:
         return [name for name, one in waiting if one.is_accepted and one.partition == partition]
 
     def _delay(self, attempts: int) -> float:
-        return float(min(60.0, self._settings.retry_after * 2 ** min(attempts - 1, 16)))
+        return float(min(60.0, self.settings.retry_after * 2 ** min(attempts - 1, 16)))
 
     def _models_of(self, op: Operation) -> Models:
         return self._models.get(op.id, self._default_models)
@@ -550,7 +551,7 @@ class IngestWorker:
                 self._resolve(op.id, error)
                 raise
             except Exception as error:  # whatever it was, the caller gets it
-                attempts = await run(self._engines.journal.failed, op.seq)
+                attempts = await run(self.engines.journal.failed, op.seq)
                 if not attempts or await run(self._gives_up, op, attempts, error):
                     return None
             await asyncio.sleep(self._delay(attempts))
@@ -574,7 +575,7 @@ class IngestWorker:
         What failed before, or waits for another loop or process, is not waited for.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._settings.model_timeout
+        until = loop.time() + self.settings.model_timeout
         pause = _SHORTEST_PAUSE
         while await run(self._follows_another, op, loop) and loop.time() < until:
             await asyncio.sleep(pause)
@@ -591,7 +592,7 @@ class IngestWorker:
             # One that is being planned here and extracts waits for this one's turn to be over.
             return not (runner.is_on(loop, one) and self._models_of(one).extracts(one))
 
-        pending = self._engines.journal.pending(op.scope.partition, limit=_BATCH)
+        pending = self.engines.journal.pending(op.scope.partition, limit=_BATCH)
         return any(map(is_awaited, pending))
 
     def _take_plan(self, op: Operation, changes: PlannedChanges) -> None:
