@@ -28,7 +28,6 @@ from .snapshot_rows import EntityRow, FenceRow, RecordRow, RelationRow, SessionR
 from .stores import (
     AskChat,
     AskKnown,
-    AskVectors,
     Clock,
     Engines,
     Erased,
@@ -50,7 +49,6 @@ __all__ = [
     "Address",
     "AskChat",
     "AskKnown",
-    "AskVectors",
     "Blob",
     "ChatModel",
     "Checkpoint",

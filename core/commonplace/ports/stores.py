@@ -327,13 +327,6 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskVectors:
-    """Request of a planning step for vectors; the reply is a `TokenEmbedding` per text."""
-
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AskKnown:
     """Request of a planning step for the known facts that are nearest to a text.
 
