@@ -1,4 +1,4 @@
-"""MemoryHealth of an agent's memory: counters, events, and a log of outages.
+"""Health of an agent's memory: counters, events, and a log of outages.
 
 An agent survives a broken memory, so what is wrong with it must be seen elsewhere: in the log when
 an outage begins and when it ends, in the counters at any time, and in a hook that gets each event.
