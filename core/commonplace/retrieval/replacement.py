@@ -493,7 +493,7 @@ def _slots_of(told: _Told) -> tuple[tuple[str, str, str], ...]:
 def _changes_of(newer: _Told, slots: Sequence[tuple[str, str, str]]) -> tuple[bool, bool]:
     """Tell whether a statement fills one of these slots, and whether it says that it changed."""
     found = [
-        slots_in(sentence, slot).get((slot, thing))
+        slots_in(sentence).get((slot, thing))
         for owner, slot, thing in slots
         for other, sentence in newer.sentences
         if other == owner
