@@ -29,7 +29,7 @@ class Slot(NamedTuple):
     changes: re.Pattern[str]
 
 
-def _slot(name: str, states: str, changes: str) -> Slot:
+def _slot(name: str, states: str, changes: str = "(?!)") -> Slot:
     return Slot(name, re.compile(states), re.compile(changes))
 
 
@@ -40,6 +40,9 @@ _NOT_A_HOME = (
     r"(?! (?:an? |the |my |our )?(?:new |different )?(?:team|department|role|job|position|group"
     r"|project|school|class|company|desk|seat|next|mon|tues|wednes|thurs|fri|satur|sun|\d))"
 )
+_EDITORS = r"(?:vim|neovim|emacs|vs ?code|sublime|intellij|pycharm|zed)"
+_DATABASES = r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|sqlite|oracle|dynamodb)"
+_SWITCHES = r"\b(?:switched|migrated|moved|changed|converted) (?:[\w-]+ ){0,4}?to\b"
 
 ENGLISH = (
     _slot(
@@ -124,6 +127,30 @@ ENGLISH = (
         r"|\b(?:not|no longer) (?:a )?(?:vegan|vegetarian)\b"
         r"|\b(?:stopped|quit|gave up) (?:eating )?meat\b|\b(?:went|turned|gone) (?:\w+ )?veg",
     ),
+    _slot("delivery", r"\b(parcels?|packages?|deliveries|letters|post|invoices)\b.{0,24}\bto\b"),
+    _slot("address", r"(?<!mail )\baddress is\b", r"\bnew (?:\w+ )?address\b"),
+    _slot(
+        "drinking",
+        r"\bdrinks? (?:\w+ )?(?:alcohol|beer|wine)\b|\b(?:teetotal|sober)\b",
+        r"\b(?:alcohol|beer|wine)\b.{0,12}\b(?:again|now)\b"
+        r"|\b(?:stopped|quit|gave up) (?:drinking|alcohol|beer|wine)\b",
+    ),
+    _slot(
+        "subject",
+        r"\b(?:study|studies|studying|majoring in|major is) \w+",
+        r"\b(?:changed|switched) (?:my |his |her )?(?:major|course|degree|subject)\b"
+        r"|\bdropped out\b|\bgraduated\b",
+    ),
+    _slot(
+        "editor",
+        rf"\b(?:uses?|using|cod(?:es?|ing)|writes?|editor|works? (?:with|in))\b.*\b{_EDITORS}\b",
+        rf"{_SWITCHES} {_EDITORS}\b",
+    ),
+    _slot(
+        "database",
+        rf"\b(?:uses?|using|database|stores?|runs? on|works? with)\b.*\b{_DATABASES}\b",
+        rf"{_SWITCHES} {_DATABASES}\b",
+    ),
 )  # fmt: skip
 
 _KEEPS = (
@@ -171,6 +198,9 @@ CHINESE = (
         r"|新号码?|(?<!分机)号码?(?:改|换|变)"),
     _slot("diet", r"吃素|素食|纯素|不吃肉|吃肉", r"(?:开始|又|改|恢复)(?:开始)?吃[肉素]"
         r"|不(?:再)?吃[肉素]了|不吃素"),
+    _slot("favourite", r"最(?:喜欢|爱)([喝吃看听玩穿])",
+        r"现在[^，。]{0,3}更(?:喜欢|爱)([喝吃看听玩穿])"),
+    _slot("subject", r"学的是|专业是|读的是", r"转专业|改学|换了?专业|退学|毕业了"),
 )  # fmt: skip
 
 OTHERS = (
