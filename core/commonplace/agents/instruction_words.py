@@ -241,7 +241,6 @@ _RULES_CHINESE = tuple(
         f"{_FROM_NOW_CHINESE}(?:给我|你)?{_OF_TEXTS}[^，。了我他她们]{{0,4}}(?:都|一律|统一|全部?|请)(?:给我|帮我)?{_DO}",
         f"(?:你)?(?:给我|帮我|跟我)?(?:推荐|写|列|讲|解释|回答|翻译|总结|介绍"
         f"|算)[^，。他她们]{{0,10}}(?:时候?)[，,]?(?:请|都|要|每次|一律|别|不要|先|记得)+{_DO}",
-        f"每次(?:给我|帮我)?(?:列|推荐|写|回答|翻译|总结|介绍)[^，。我他她们]{{0,8}}(?:都|要|请)+{_DO}",
         f"凡是[^，。我他她们]{{1,12}}[，,]?(?:你|都|请|要|一律)*{_DO}",
         "[跟对和]我(?:说话|聊天|讲话|交流|讲解)(?:的时候|时)?(?:请|都|要|尽量)*(?:[别像用]|不要|随意|简单|直接|慢)",
         "(?:我[^，。]{1,12}[，,])?解释(?:的时候|时)(?:请|都|要|尽量)*(?:用|别|不要|举)",
@@ -304,7 +303,6 @@ _MANNERS = tuple(
         rf"(?:format|structure|phrase|write|make) (?:all )?(?:of )?your (?:{ANSWERS})\b",
         rf"give me (?!{_ONE})[\w-]+(?: [\w-]+)? (?:{ANSWERS})(?: only)?\W*$",
         rf"(?:recommend|suggest|show|use|give me|cite|write) only (?!{_ONE})\w",
-        r"write in [\w ]{2,20} only\b",
         r"(?:don['’]t|do not|never) (?:round|swear|joke|lecture|sugar-?coat|dumb)\b"
         r"(?!.*\b(?:at|with) (?:him|her|them)\b)",
         r"refer to (?:me|my \w+) as (?-i:[A-Z])",
@@ -657,34 +655,23 @@ GENERAL_CHINESE = re.compile(
     r"|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那|个|时候|没关系|表示|标上"
     r"|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
 )
-PLAIN_WORDS = frozenset(
-    (
-        "a able about actually add adding after again all allowed alright also am an and answer "
-        "answering answers any any's anymore anything anyway applies are aren't around as ask "
-        "asked at back basics be become been before being best better bit bother bring broken but "
-        "by can can't cancel care changed clearer come confuse confuses confusing continue could "
-        "cut definitely didn't different ditch do doesn't don't done drop dumb easier either "
-        "end enough ever every everything explain explanations feel feels few fine first for "
-        "forget format free from generally get gets getting give go goes going gone good got "
-        "great happy hard has have hear heart help helps here hm honestly hurt i i'd i'm i've "
-        "idea if ignore in include including instead is isn't it's just keep kindly know language "
-        "lately leave less let let's level like limit little long longer loosen lose lot make "
-        "makes may maybe me messages might mind more most much must my myself name names necessary "
-        "need "
-        "needed needn't nerves never nice no normal normally not now of off ok okay old on once "
-        "one only or ordinary others out over paragraphs perfectly perhaps pick plain please "
-        "pointless prefer preferred probably problem prose put quit quite rather read readable "
-        "really recommend regular relax replies reply replying required respond responding "
-        "responses return rid right rule rules save say scrap see send sense sentences shall "
-        "should sick silly simple simpler since skip so some something sometimes sound speak "
-        "speaking spelling start stick still stop style such suggest suits switch system talk "
-        "talking text than thank thanks that that's the them then there there's these they "
-        "they're thing things this those though time tired to tone too totally trouble under unit "
-        "units unless unnecessary until up us use useless using usual usually very want wants was "
-        "wasn't way welcome well were weren't what which will with without won't word words works "
-        "would wouldn't write writing wrong yes yet you you'd you'll you're your yourself"
-    ).split()
+# The same, or plain words about them, beside which an ending tells of nothing else.
+_PLAIN = (
+    "able actually add after alright also am anything anyway applies aren't around basics "
+    "become before being best bit bother bring broken cancel changed clearer come confuse "
+    "continue could cut definitely didn't different ditch doesn't done drop dumb easier "
+    "either enough explain explanations feel few first forget format generally goes gone got "
+    "great happy hard hear heart help here hm honestly hurt idea ignore include instead isn't "
+    "language lately leave less let level limit little long loosen lose lot may maybe might "
+    "mind most must myself name necessary needn't nerves nice normal ok old once one ordinary "
+    "others paragraphs perfectly perhaps pick plain pointless probably problem prose quit "
+    "rather read readable regular relax required return rid right rule save scrap see sense "
+    "sentences sick silly simple simpler since skip sometimes sound spelling stick style such "
+    "suits switch system text thank these those though tired tone totally trouble under unit "
+    "unless unnecessary until useless usual wasn't welcome well weren't without won't works "
+    "wouldn't wrong yes yet yourself"
 )
+PLAIN = GENERAL.union(*map(vocabulary, _PLAIN.split()))
 PLAIN_CHINESE = re.compile(
     "稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系|和|"
     r"可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"

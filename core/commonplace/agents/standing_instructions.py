@@ -305,13 +305,12 @@ def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
     for form in (*wording.VALUED.values(), *on_off):
         rest = form.sub(" ", rest)
     if wording.HAN.search(clause):
-        known = set("".join(wording.HAN.findall(older)))
+        told = set("".join(wording.HAN.findall(older)))
         plain = wording.PLAIN_CHINESE.sub("", rest)
-        return sum(one not in known for one in plain if one.isalnum()) > 0
-    said = vocabulary(older)
+        return any(one not in told for one in plain if one.isalnum())
+    known = vocabulary(older) | wording.PLAIN
     words = re.findall(r"[^\W_]+(?:'\w+)?", rest.lower().replace("’", "'"))
-    more = {one for one in words if one not in wording.PLAIN_WORDS}
-    more = {one for one in more if not vocabulary(one) <= said}
+    more = {one for one in words if not vocabulary(one) <= known}
     return len(more) > bool(wording.YOU.search(clause))
 
 
