@@ -9,7 +9,7 @@ from functools import lru_cache
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.replacement import since
-from ..retrieval.statement_words import CLOSE, NEGATED, WEAK, values_in
+from ..retrieval.statement_words import CLOSE, WEAK, is_negated, values_in
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
@@ -157,7 +157,7 @@ def _replaces(newer: str, older: str) -> bool:
     said, told = vocabulary(newer), vocabulary(older)
     gone = {one for one in values_in(older) if not vocabulary(one) <= said}
     numbers = {one for one in gone if one[0].isdigit()}
-    is_over = CLOSE.search(newer.lower()) is not None or _is_negated(newer)
+    is_over = CLOSE.search(newer.lower()) is not None or is_negated(newer)
     rest = told - vocabulary(" ".join(numbers)) - WEAK
     is_given = not numbers or is_over or any(map(str.isdigit, newer)) or rest <= said
     pairs = ([vocabulary(one) for one in pair if one] for pair in _PAIR.findall(older))
@@ -202,7 +202,7 @@ def _says(one: Known, other: Known) -> bool:
     told, words = _words(one.text), _words(other.text)
     if _sentences(other.text) <= _sentences(one.text):
         return True
-    if _is_negated(one.text) != _is_negated(other.text):
+    if is_negated(one.text) != is_negated(other.text):
         return False
     if (one.record.kind == "episode") != (other.record.kind == "episode"):
         fact = words if one.record.kind == "episode" else told
@@ -216,8 +216,3 @@ _words = lru_cache(maxsize=2 * _COMPARED)(vocabulary)  # long texts are read onc
 @lru_cache(maxsize=2 * _COMPARED)
 def _sentences(text: str) -> frozenset[str]:
     return frozenset(map(normalize, statements(text)))
-
-
-@lru_cache(maxsize=2 * _COMPARED)
-def _is_negated(text: str) -> bool:
-    return NEGATED.search(text.lower()) is not None

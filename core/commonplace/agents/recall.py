@@ -16,7 +16,7 @@ from typing import Literal
 from ..errors import InvalidRecordError
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.statement_words import NEGATED, WEAK, asks_before, asks_first, values_in
+from ..retrieval.statement_words import WEAK, asks_before, asks_first, is_negated, values_in
 from ..retrieval.utterance_kinds import (
     contains,
     is_small_talk,
@@ -394,7 +394,7 @@ def _repeated(turn: Record, users: Iterable[Match]) -> Match | None:
         text = user.record.text
         known = vocabulary(text)
         is_said = len(words - known) <= _NEW * len(words) and values <= known
-        if is_said and bool(NEGATED.search(told.lower())) == bool(NEGATED.search(text.lower())):
+        if is_said and is_negated(told) == is_negated(text):
             return user
     return None
 

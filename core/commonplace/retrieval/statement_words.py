@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from .lexical import CJK, vocabulary
+from .lexical import has_cjk, kept_if_short, vocabulary
 
 _LONGEST = 400  # characters of a text that are looked at
 
@@ -98,7 +98,7 @@ HOPE = WordPattern(
     r"|almost|nearly|(?<!always )wants?|möchte|vielleicht|quiero|quizás?)\b",
     r"(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要|希望|准备|或许|差点|たい",
 )
-NEGATED = re.compile(
+_NEGATED = re.compile(
     r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
 )
 # Something that was once done: no later one of its kind undoes it.
@@ -170,7 +170,6 @@ STATE_QUESTION = WordPattern(
 
 _USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
-_CJK = re.compile(f"[{CJK}]")
 WEAK_PAIRS = frozenset("开始 已经 正在 继续 决定 觉得 知道 一直 重新 自己 朋友".split())
 
 
@@ -182,7 +181,7 @@ def matter_words(small: str) -> frozenset[str]:
     """
     found = set()
     for word in vocabulary(TIME.sub(" ", CHANGE.sub(" ", _USERS.sub(" ", small)))):
-        if _CJK.match(word):
+        if has_cjk(word):
             is_telling = word not in WEAK_PAIRS and not (set(word) & WEAK_CHINESE)
             if len(word) == 2 and is_telling and not _HIRAGANA.search(word):
                 found.add(word)
@@ -205,6 +204,12 @@ def change_words(text: str) -> bool:
 @lru_cache(maxsize=4_096)
 def _says_change(text: str) -> bool:
     return CHANGE.search(text.lower()) is not None
+
+
+@kept_if_short
+def is_negated(text: str) -> bool:
+    """Return whether a text denies something."""
+    return _NEGATED.search(text.lower()) is not None
 
 
 def asks_before(question: str) -> bool:

@@ -48,6 +48,11 @@ def _without_accents(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
+def _with_endings(words: Mapping[str, int]) -> dict[str, int]:
+    """Add the German endings of each word."""
+    return {word + end: value for word, value in words.items() for end in ("", *"nrsm")}
+
+
 ENGLISH = _words(
     {
         "A": "a an", "G": "ago", "I": "in", "P": "since by until till during of on for",
@@ -90,18 +95,9 @@ GERMAN = _words(
     {
         "D": {"gestern": -1, "vorgestern": -2, "vorvorgestern": -3, "heute": 0, "übermorgen": 2},
         "g": {"morgen": 1},
-        "L": {
-            **{f"letzte{end}": -1 for end in ("", "n", "r", "s", "m")},
-            **{f"vergangene{end}": -1 for end in ("", "n", "r", "s", "m")},
-            **{f"vorige{end}": -1 for end in ("", "n", "r", "s", "m")},
-            **{f"vorletzte{end}": -2 for end in ("", "n", "r", "s", "m")},
-        },
-        "T": {f"diese{end}": 0 for end in ("", "n", "r", "s", "m")},
-        "X": {
-            **{f"nächste{end}": 1 for end in ("", "n", "r", "s", "m")},
-            **{f"kommende{end}": 1 for end in ("", "n", "r", "s", "m")},
-            **{f"übernächste{end}": 2 for end in ("", "n", "r", "s", "m")},
-        },
+        "L": _with_endings({"letzte": -1, "vergangene": -1, "vorige": -1, "vorletzte": -2}),
+        "T": _with_endings({"diese": 0}),
+        "X": _with_endings({"nächste": 1, "kommende": 1, "übernächste": 2}),
         "E": {"anfang": 0, "mitte": 1, "ende": 2},
         "S": {"frühling": 3, "frühjahr": 3, "sommer": 6, "herbst": 9, "winter": 12},
         "m": {"mai": 5, "august": 8, "juni": 6, "april": 4},

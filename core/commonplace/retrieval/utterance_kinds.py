@@ -8,13 +8,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from .lexical import CJK, kept_if_short, vocabulary
+from .lexical import CJK, has_cjk, kept_if_short, vocabulary
 
 _SHORT = 200  # characters of small talk at most
 _CLAUSE_WORDS, _CLAUSE_SIGNS = 4, 6  # of a clause that states something beside a question
 
 _SIGNS = re.compile(r"[\W_]+")
-_CJK = re.compile(f"[{CJK}]")
 _READ = re.compile(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
 # A dot within a word ends none: "nginx.service", "./run".
 _END = re.compile(
@@ -356,7 +355,7 @@ def normalize(text: str) -> str:
 
 def contains(text: str, part: str) -> bool:
     """Return whether a normalised text has another one in it, as whole words."""
-    if _CJK.search(part):
+    if has_cjk(part):
         return part in text  # there are no spaces between words
     return f" {part} " in f" {text} "
 
