@@ -165,7 +165,7 @@ class GraphStore(Protocol):
         as_of: datetime | None = None,
         include_expired: bool = False,
     ) -> Page:
-        """Read live records, newest first (creation, then id); see `Record.holds`.
+        """Read live records, newest first (creation, position, then id); see `Record.holds`.
 
         Each record is on one page only, even if others are written meanwhile. The last page, which
         may be empty, has no cursor.

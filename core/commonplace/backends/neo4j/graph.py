@@ -108,9 +108,9 @@ class Neo4jGraph:
         as_of: datetime | None = None,
         include_expired: bool = False,
     ) -> Page:
-        """Read live records, newest first (creation, then id); filters row by row."""
+        """Read live records, newest first, as `GraphStore` does; filters row by row."""
         rows.check_page(limit)
-        after = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
+        after = (2**63 - 1, -1, "") if cursor is None else rows.from_cursor(cursor)
         parameters = {
             "kinds": list(kinds),
             "now": None if include_expired else rows.to_micros(now()),
@@ -146,7 +146,7 @@ class Neo4jGraph:
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
         rows.check_page(limit)
-        last_at, id_ = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
+        last_at, _, id_ = (2**63 - 1, -1, "") if cursor is None else rows.from_cursor(cursor)
         parameters = {"last_at": last_at, "id": id_, **queries.scope_parameters(scope)}
         text = queries.sessions(scope)
         found = self.driver.read(lambda run: run(text, limit=limit + 1, **parameters))
@@ -316,7 +316,7 @@ class Neo4jGraph:
         """Iterate over (id, version) of what the index should have of the scope, in no order."""
         if scope is None:
             return graph_snapshot.versions(self.driver.read)
-        found = self._scan(queries.scan(scope), scope, (-(2**63), ""), _BATCH)
+        found = self._scan(queries.scan(scope), scope, (-(2**63), -1, ""), _BATCH)
         records = (row["record"] for row in found)
         return ((node["id"], node["version"]) for node in records if node["indexed"])
 
@@ -364,19 +364,18 @@ class Neo4jGraph:
                 return
 
     def _scan(
-        self, text: str, scope: Scope, after: tuple[int, str], size: int, **parameters: Any
+        self, text: str, scope: Scope, after: tuple[int, int, str], size: int, **parameters: Any
     ) -> Iterator[dict[str, Any]]:
-        """Read records batch by batch after a creation time and id, in that order."""
+        """Read records batch by batch after a creation time, position and id."""
         parameters |= queries.scope_parameters(scope)
         while True:
-            created_at, id_ = after
-            batch = {"created_at": created_at, "id": id_, "limit": size}
+            batch = dict(zip(("created_at", "position", "id"), after, strict=True), limit=size)
             found = self.driver.read(lambda run, b=batch: run(text, **b, **parameters))  # type: ignore[misc]  # bound for the loop
             yield from found
             if len(found) < size:
                 return
             last = found[-1]["record"]
-            after = (last["created_at"], last["id"])
+            after = (last["created_at"], last.get("position", -1), last["id"])
 
 
 def _valid(ids: Iterable[object]) -> list[str]:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from ...types import Scope, now
-from ..shared.rows import to_micros
+from ..shared.rows import POSITION, to_micros
 from . import checkpoint_queries
 
 KEYS = ("Record", "Entity", "Pair", "Relation", "Partition", "Session", "Erasure", "Meta")
@@ -234,10 +234,12 @@ GET = (
 PAGE = """
 MATCH (r:Record) USING INDEX SEEK r:Record({columns}, created_at, id)
 WHERE {covered} AND {kinds} r.live = true AND r.created_at <= $created_at AND r.id IS NOT NULL
-AND CASE WHEN r.created_at = $created_at THEN r.id < $id ELSE true END
+AND CASE WHEN r.created_at < $created_at THEN true
+  WHEN {position} = $position THEN r.id < $id ELSE {position} < $position END
 AND coalesce(r.expires_at > $now, true)
 AND coalesce(r.valid_to > $at, true) AND coalesce(r.occurred_at <= $as_of, true)
-RETURN r{.*} AS record ORDER BY {order} DESC, r.created_at DESC, r.id DESC LIMIT $limit
+RETURN r{.*} AS record
+ORDER BY {order} DESC, r.created_at DESC, {position} DESC, r.id DESC LIMIT $limit
 """
 SCAN = """
 MATCH (r:Record) USING INDEX SEEK r:Record({columns}, created_at, id)
@@ -428,8 +430,8 @@ def page(scope: Scope, kinds: Collection[str]) -> str:
     columns = _columns(scope, "kind" if len(kinds) == 1 else None)
     # The order of an index is used only if the sort names all its columns, constant ones included.
     order = " DESC, ".join(f"r.{name}" for name in columns)
-    covers = covered(scope, "r")
-    return fill(PAGE, covered=covers, kinds=kind, columns=", ".join(columns), order=order)
+    covers, listed, place = covered(scope, "r"), ", ".join(columns), POSITION
+    return fill(PAGE, covered=covers, kinds=kind, columns=listed, order=order, position=place)
 
 
 def turns(scope: Scope) -> str:

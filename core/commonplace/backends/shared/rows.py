@@ -48,6 +48,8 @@ _encode_any = json.JSONEncoder(ensure_ascii=False).encode
 _MICROSECOND = timedelta(microseconds=1)
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
 _UNKNOWN = -(2**62)
+POSITION = "coalesce(r.position, -1)"
+"""Orders the records `r` of one moment: turns by their place, what has none before them."""
 
 
 class UnreadableRowError(ValueError):
@@ -381,21 +383,21 @@ def to_page(records: Iterable[Record], where: Filter | None, limit: int) -> Page
     if len(page) <= limit:
         return Page(records=page, cursor=None)
     last = page[limit - 1]
-    cursor = _to_cursor(to_micros(last.created_at), last.id)
+    position = -1 if last.position is None else last.position
+    cursor = _to_cursor(to_micros(last.created_at), last.id, position)
     return Page(records=page[:limit], cursor=cursor)
 
 
-def _to_cursor(at: int, key: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([at, key]).encode()).decode()
+def _to_cursor(at: int, key: str, position: int = -1) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at, position, key]).encode()).decode()
 
 
-def from_cursor(cursor: str) -> tuple[int, str]:
-    """Read the time and the id or key of the last row of a page from its cursor."""
+def from_cursor(cursor: str) -> tuple[int, int, str]:
+    """Read the time, `POSITION` and the id or key of the last row of a page from its cursor."""
     try:
-        created_at, record_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        from_micros(created_at)
-        record_id.encode()
-        micros = int(created_at)
+        at, position, key = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        last = int(at), int(position), key
+        _ = key.encode(), from_micros(at), from_micros(position)  # what a column can hold
     except (AttributeError, OverflowError, TypeError, ValueError):
         raise InvalidRecordError(
             field="cursor",
@@ -403,7 +405,7 @@ def from_cursor(cursor: str) -> tuple[int, str]:
             reason="must be the cursor of a page",
             hint="Give back Page.cursor as it came, or None for the first page.",
         ) from None
-    return micros, record_id
+    return last
 
 
 def check_page(limit: object, offset: object = 0) -> None:

@@ -140,7 +140,7 @@ class SqliteGraph:
         as_of: datetime | None = None,
         include_expired: bool = False,
     ) -> Page:
-        """Read live records, newest first (creation, then id); parses only what may match."""
+        """Read live records, newest first, as `GraphStore` does; parses only what may match."""
         rows.check_page(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
         source, values = _source(scope, required_namespace(where), kinds, after)
@@ -170,7 +170,7 @@ class SqliteGraph:
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
         rows.check_page(limit)
-        after = None if cursor is None else rows.from_cursor(cursor)
+        after = None if cursor is None else rows.from_cursor(cursor)[::2]
         with self._handle.read() as connection:
             found = record_tables.session_page(connection, scope, limit, after)
         return rows.to_session_page(found, limit)
@@ -380,7 +380,7 @@ def _source(
     scope: Scope,
     namespace: Namespace | None,
     kinds: Collection[Kind],
-    after: tuple[int, str] | None,
+    after: tuple[int, int, str] | None,
 ) -> Condition:
     """Build the statement that reads records `r` in the order of a page, and its first parameters.
 
@@ -389,26 +389,26 @@ def _source(
     Args:
         namespace: only records in or below it; None for all.
         kinds: only these; empty for all.
-        after: creation and id of the last record of the page before; None for the first page.
+        after: where the last record of the page before stands; None for the first page.
     """
     of_kinds = f" AND r.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
     if namespace is None:
-        order = ("r.created_at", "r.id")
+        order = ("r.created_at", rows.POSITION, "r.id")
         clause, values = rows.covered(scope, "r")
         index = rows.index(scope, "record")
         index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
         source = f"record r {index} WHERE {clause}"
     else:
-        order = ("n.created_at", "n.record")
+        order = ("n.created_at", rows.POSITION, "n.record")
         clause, values = rows.covered(scope, "n", by_partition=True)
         values.append(namespaces.to_path(namespace))
         source = f"namespace n CROSS JOIN record r ON r.seq = n.seq WHERE {clause} AND n.path = ?"
     if after is not None:
-        source += f" AND ({', '.join(order)}) < (?, ?)"
+        source += f" AND ({', '.join(order)}) < (?, ?, ?)"
         values = [*values, *after]
     return (
         f"SELECT {{columns}} FROM {source} AND {{condition}} AND r.live = 1{of_kinds}"
-        f" ORDER BY {order[0]} DESC, {order[1]} DESC"
+        f" ORDER BY {' DESC, '.join(order)} DESC"
     ), values
 
 

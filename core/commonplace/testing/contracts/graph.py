@@ -548,6 +548,28 @@ class GraphStoreContract:
         assert keys == sorted(keys, reverse=True)
         assert len(set(keys)) == 10
 
+    @pytest.mark.parametrize("given", [{}, {"kinds": ["fact"]}, {"where": {"namespace": ["n"]}}])
+    def test_turns_of_one_moment_are_paged_by_their_position(
+        self, graph: GraphStore, given: dict[str, Any]
+    ) -> None:
+        scope = Scope(user_id="alice", session_id="s")
+        fact, *turns = (put(f"k{n}", n + 1, scope, namespace=("n",)) for n in range(9))
+        changes = [fact, *(replace(one, in_session=True) for one in turns)]
+        graph.apply(
+            [replace(one, record=replace(one.record, created_at=START)) for one in changes]
+        )
+        if "where" in given:
+            given = {"where": parse_filter(given["where"])}
+        seen: list[Record] = []
+        cursor = None
+        for _ in range(3):
+            page = graph.page(ALICE, limit=3, cursor=cursor, **given)
+            seen += page.records
+            cursor = page.cursor
+
+        assert cursor is None
+        assert [one.position for one in seen] == [7, 6, 5, 4, 3, 2, 1, 0, None]
+
     def test_a_page_that_is_just_full_has_no_cursor(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1), put("b", 2)])
 
