@@ -115,6 +115,7 @@ def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_pat
         + said(("user", [{"type": "tool_result", "content": "secret output"}]))
         + said(("user", "<command-name>/cost</command-name>"), ("system", "hook ran"))
         + said(("user", "/why deploy"), ("user", "<div> breaks"), ("user", "/usr/bin/x fails"))
+        + said(("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]))
         + said(("user", "written by the program"), isMeta=True)
         + said(("assistant", "from a helper"), isSidechain=True)
         + said(("user", "The tests are in spec/."), ("assistant", [{"type": "tool_use"}]))

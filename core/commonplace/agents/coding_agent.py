@@ -30,7 +30,8 @@ _MAX_TURN = 8_000  # characters of a turn that are kept: its beginning and its e
 _FIRST_SECONDS = 8.0  # for a recall that loads the embedder
 # A command to the program, not to the agent, or what the program wrote itself.
 _OF_PROGRAM = re.compile(
-    r"\s*(?:/[\w:-]+(?:\s|$)|<(?:command-|local-command-|bash-|system-reminder|task-notification))"
+    r"\s*(?:/[\w:-]+(?:\s|$)|<(?:command-|local-command-|bash-|system-reminder|task-notification)"
+    r"|\[Request interrupted by user[^]]*\]\s*$)"
 )
 
 

@@ -555,9 +555,7 @@ class GraphStoreContract:
         scope = Scope(user_id="alice", session_id="s")
         fact, *turns = (put(f"k{n}", n + 1, scope, namespace=("n",)) for n in range(9))
         changes = [fact, *(replace(one, in_session=True) for one in turns)]
-        graph.apply(
-            [replace(one, record=replace(one.record, created_at=START)) for one in changes]
-        )
+        graph.apply([replace(one, record=replace(one.record, created_at=START)) for one in changes])
         if "where" in given:
             given = {"where": parse_filter(given["where"])}
         seen: list[Record] = []
