@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,11 +123,10 @@ def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_pat
         + '{"type": "user", "mess'
     )
     event = {"session_id": "s", "transcript_path": str(transcript)}
+    for prompt in ("We use tabs.", "/why deploy", "[Request interrupted by user]"):
+        run_hook({**event, "hook_event_name": "UserPromptSubmit", "prompt": prompt}, memory, OWNER)
     for name in ("PreCompact", "PreCompact", "Stop"):
         assert run_hook({**event, "hook_event_name": name}, memory, OWNER) == {}
-    run_hook(
-        {**event, "hook_event_name": "UserPromptSubmit", "prompt": "We use tabs."}, memory, OWNER
-    )
 
     kept = [record.text for record in memory.list(OWNER)]
     assert sorted(kept) == [
@@ -136,6 +136,31 @@ def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_pat
         "The tests are in spec/.",
         "We use tabs.",
     ]
+
+
+def test_the_same_words_said_again_are_another_turn(memory: Memory, tmp_path: Path):
+    transcript = tmp_path / "t.jsonl"
+    transcript.touch()
+    event = {"session_id": "s", "transcript_path": str(transcript)}
+    first, second = "Our database port is 6601.", "Our database port is 6602 now."
+    for prompt in (first, second, first):
+        asked = {**event, "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+        run_hook(asked, memory, OWNER)
+        with transcript.open("a") as opened:
+            opened.write(said(("user", prompt)))
+        for _ in range(2):  # the transcript has the answer only later
+            stop = {**event, "hook_event_name": "Stop", "last_assistant_message": "Noted."}
+            run_hook(stop, memory, OWNER)
+            if '"Noted."' not in transcript.read_text().splitlines()[-1]:
+                with transcript.open("a") as opened:
+                    opened.write(said(("assistant", "Noted.")))
+    run_hook({**event, "hook_event_name": "PreCompact"}, memory, OWNER)
+
+    turns = [one.text for one in memory.session(replace(OWNER, session_id="s")).messages()]
+    assert turns == [first, "Noted.", second, "Noted.", first, "Noted."]
+    new = {"session_id": "t", "hook_event_name": "UserPromptSubmit"}
+    shown = str(run_hook({**new, "prompt": "What is our database port?"}, memory, OWNER))
+    assert 0 <= shown.find("6601") < shown.find("6602") or "6602" not in shown
 
 
 def test_what_the_conversation_still_holds_is_not_shown_again(memory: Memory, tmp_path: Path):

@@ -8,6 +8,7 @@ import getpass
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from .framework_values import hash_id, in_session, to_messages
 from .note import render
 from .policy import TOOL_NAMES, Policy
 from .recall import Conversation, shorten
+from .turns import turn_record_ids
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -71,15 +73,19 @@ def run_hook(event: Mapping[str, Any], memory: "Memory", owner: Scope) -> dict[s
     if name == "UserPromptSubmit" and not _OF_PROGRAM.match(prompt):
         held = [one.text for one in _transcript(event.get("transcript_path"), is_held=True)]
         found = agent.recall(scope, prompt, Conversation(texts=held))
-        agent.write(_turn("user", prompt), scope)
+        times = Counter[str]()
+        turn = _turn("user", prompt, times)
+        while turn and memory.get_many(turn_record_ids(turn[:1], scope, POLICY), scope):
+            turn = _turn("user", prompt, times)
+        agent.write(turn, scope)
         return _shown(name, found)
     if name in ("Stop", "PreCompact"):
-        said = _transcript(event.get("transcript_path"))
-        said += _turn("assistant", _text(event.get("last_assistant_message")))
+        answer = _text(event.get("last_assistant_message"))
+        said = _transcript(event.get("transcript_path"), answer)
         if name == "Stop":
             starts = [at for at, one in enumerate(said) if one.role == "user"]
             said = said[starts[-1] :] if starts else said
-        agent.write(list({one.id: one for one in said}.values()), scope)
+        agent.write(said, scope)
     return {}
 
 
@@ -89,25 +95,32 @@ def _shown(name: str, matches: list[Match]) -> dict[str, Any]:
     return {"hookSpecificOutput": said} if note else {}
 
 
-def _turn(role: Role, text: str) -> list[Message]:
-    """Make the messages of a turn; the same words of a speaker are one record of a session."""
+def _turn(role: Role, text: str, times: Counter[str]) -> list[Message]:
+    """Make the messages of a turn, whose id tells how often the session has these words.
+
+    Args:
+        times: how often it had each turn before; counts this one.
+    """
     if role == "user" and _OF_PROGRAM.match(text):
         return []
-    return to_messages(shorten(text, _MAX_TURN), role, "", hash_id(role, text))
+    times[hash_id(role, text)] += 1
+    again = times[hash_id(role, text)]
+    message_id = hash_id(role if again == 1 else f"{role} {again}", text)
+    return to_messages(shorten(text, _MAX_TURN), role, "", message_id)
 
 
-def _transcript(path: object, *, is_held: bool = False) -> list[Message]:
-    """Read what user and assistant said to each other; nothing where there is no transcript.
+def _transcript(path: object, answer: str = "", *, is_held: bool = False) -> list[Message]:
+    """Read what user and assistant said to each other, with an answer that it may not have yet.
 
     What other programs and helpers of the agent said is left out, and with `is_held` what was
     compacted too.
     """
-    if not isinstance(path, str) or not (file := Path(path).expanduser()).is_file():
-        return []
-    with file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - _MOST_BYTES))
-        lines = opened.read().decode("utf-8", "replace").splitlines()
-    said: list[Message] = []
+    lines: list[str] = []
+    if isinstance(path, str) and (file := Path(path).expanduser()).is_file():
+        with file.open("rb") as opened:
+            opened.seek(max(0, file.stat().st_size - _MOST_BYTES))
+            lines = opened.read().decode("utf-8", "replace").splitlines()
+    said, times, last = list[Message](), Counter[str](), ("", "")
     for line in lines:
         try:
             entry = json.loads(line)
@@ -118,7 +131,10 @@ def _transcript(path: object, *, is_held: bool = False) -> list[Message]:
             if entry.get("isCompactSummary"):
                 said = [] if is_held else said
             elif role in ("user", "assistant"):
-                said += _turn(role, _text(held.get("content") if isinstance(held, dict) else None))
+                text = _text(held.get("content") if isinstance(held, dict) else None)
+                said += (turn := _turn(role, text, times))
+                last = (role, text) if turn else last
+    said += [] if last == ("assistant", answer) else _turn("assistant", answer, times)
     return said[-_MOST:]
 
 
