@@ -5,6 +5,7 @@ is logged as `commonplace_langgraph` and the turn continues.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -44,7 +45,15 @@ from .convert import (
     with_note,
 )
 from .tools import make_tools
-from .turn import TURN_KEY, LangGraphTurn, TurnState, begin_turn, turn_cache, turn_in
+from .turn import (
+    TURN_KEY,
+    LangGraphTurn,
+    StoredTurn,
+    TurnState,
+    begin_turn,
+    turn_cache,
+    turn_in,
+)
 from .turn_owner import (
     IdSource,
     ScopeResolver,
@@ -186,17 +195,18 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             turn, scope = asked
             known = self._turns.of(turn["id"])
             if known.note is None:
-                known.note = yield from self._begin(turn, scope, request.messages)
+                known.note = yield from self._begin(turn, scope, request)
             note, known.said = known.note, turn["said"]
         answer: ModelResponse[Any] = yield self._with_memory(request, note)
         return answer
 
-    def _begin(
-        self, turn: LangGraphTurn, scope: Scope, messages: Sequence[AnyMessage]
-    ) -> Plan[str]:
+    def _begin(self, turn: LangGraphTurn, scope: Scope, request: ModelRequest[Any]) -> Plan[str]:
         """Recall for a turn, then accept what the user wrote; return the note."""
         known, said = self._turns.of(turn["id"]), self._said(turn)
-        held = self._read(Conversation(), to_conversation, messages, known.shown)
+        stale = self._replace(turn, scope, request.runtime, request.messages)
+        held = self._read(Conversation(), to_conversation, request.messages, known.shown)
+        held = replace(held, ids=stale)
+        known.shown.own_ids.update(stale)
         try:
             found = yield call("recall", scope, query_of(turn["said"]), held)
         except BaseException:  # cancelled: nothing may be awaited
@@ -227,6 +237,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             # What another middleware has changed since is withdrawn: it may have removed a secret.
             if changed := [message for message in accepted if message.id not in ids]:
                 self._memory.withdraw(changed, scope)
+            self._replace(turn, scope, runtime, state["messages"], messages)
             yield call("write", messages, scope)
             summary = self._read("", summary_in, state["messages"])
             held = self._read(Conversation(), to_conversation, state["messages"])
@@ -241,6 +252,37 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None
         return self._turns.latest(turn, state["messages"]), scope
+
+    def _replace(
+        self,
+        turn: LangGraphTurn,
+        scope: Scope,
+        runtime: object,
+        held: Sequence[AnyMessage],
+        stored: Sequence[Message] | None = None,
+    ) -> list[str]:
+        """Withdraw what a turn replaces: an edited message, an answer that was given up.
+
+        Args:
+            stored: messages of the turn if it ends.
+
+        Returns:
+            The ids of the records.
+        """
+        branch = self._scopes.branch(scope, runtime)
+        if branch is None or turn["by_agent"]:
+            return []
+        answer = [one for one in stored or () if one.role == "assistant"]
+        answer_id = held[-1].id if answer else None
+        gone: list[Message] = []
+        for text in turn["said"]:
+            if text["id"]:
+                is_last = text is turn["said"][-1]
+                said = self._read([], user_messages, [text])
+                new = StoredTurn(said, answer, answer_id) if is_last else StoredTurn(said)
+                key = (*branch, text["id"])
+                gone += self._turns.replace(key, new, () if answer else held)
+        return self._memory.withdraw(gone, scope) if gone else []
 
     def _end_left(self, state: TurnState, scope: Scope, turn: LangGraphTurn) -> None:
         """End the previous turn, if it did not end: store only what the user wrote in it.

@@ -114,6 +114,15 @@ class OpenTurn:
     shown: ShownRecords = field(default_factory=ShownRecords)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """What was stored of a message of the user and its answer, whose id is LangChain's."""
+
+    said: Sequence[Message] = ()
+    answer: Sequence[Message] = ()
+    answer_id: str | None = None
+
+
 class TurnCache:
     """The last 1,000 open turns on a memory, and who asked the last 10,000 texts. Thread-safe.
 
@@ -124,6 +133,7 @@ class TurnCache:
         self._writers: WeakKeyDictionary[Any, tuple[object, ...]] = WeakKeyDictionary()
         self._turns = LRUCache[str, OpenTurn](MAX_TURNS)
         self._askers = LRUCache[tuple[Place, str, str], str](MAX_TEXTS)
+        self._stored = LRUCache[tuple[str, ...], StoredTurn](MAX_TEXTS)
 
     def of(self, key: str) -> OpenTurn:
         """Return the turn of a key, see `turn_key`; a new one if there is none."""
@@ -138,6 +148,25 @@ class TurnCache:
         said = self.of(turn["id"]).said
         texts = turn["said"] if said is None else said
         return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
+
+    def replace(
+        self, key: tuple[str, ...], turn: StoredTurn, held: Sequence[BaseMessage] = ()
+    ) -> list[Message]:
+        """Note what is stored of a message; return what was, and is withdrawn.
+
+        That is an earlier text under its id, and an answer that the conversation no longer holds.
+
+        Args:
+            key: the scope, the place in the graph and the message's id.
+            held: the conversation, if the message is not answered yet.
+        """
+        with self._stored.lock:
+            former = self._stored.get(key) or StoredTurn()
+            if former.answer_id in {message.id for message in held}:
+                turn = StoredTurn(turn.said, former.answer, former.answer_id)
+            self._stored[key] = turn
+        ids = {one.id for one in (*turn.said, *turn.answer)}
+        return [one for one in (*former.said, *former.answer) if one.id not in ids]
 
     def add_writer(self, writer: object, *whose: object) -> None:
         """Note what writes turns at their end while it lives, and whose: sources of ids, policy."""

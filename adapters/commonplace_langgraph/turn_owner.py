@@ -198,6 +198,18 @@ class ScopeResolver:
         known = source if isinstance(source, Hashable) else id(source)
         return None if thread is None else (known, str(thread))
 
+    @staticmethod
+    def branch(scope: Scope, runtime: object = None) -> tuple[str, ...] | None:
+        """Return the scope's key with the nodes around the agent; None without a checkpointer.
+
+        Only there a message under a known id is one that was edited: others may give all one id.
+        """
+        given = current_run(runtime).configurable
+        if not given.get("__pregel_checkpointer"):
+            return None
+        nodes = str(given.get("checkpoint_ns") or "").split("|")[:-1]
+        return (scope.key, *(node.partition(":")[0] for node in nodes))
+
     def find(self, runtime: object = None, *, asker: str | None = None) -> Scope | None:
         """Resolve the scope, see `resolve`; None, logged once, for nobody or another user.
 

@@ -233,8 +233,12 @@ class AgentMemory:
         if done is not None and self.lazy.opened is not None:
             await asyncio.wait({asyncio.wrap_future(done)}, timeout=_ACCEPT_SECONDS)
 
-    def withdraw(self, messages: Sequence[Message], scope: Scope) -> None:
-        """Delete what was accepted, in a thread, because its turn is part of another one."""
+    def withdraw(self, messages: Sequence[Message], scope: Scope) -> list[str]:
+        """Delete what was accepted, in a thread, because another turn has it or replaces it.
+
+        Returns:
+            The ids of the records, which are found until that is done.
+        """
         ids = self._ids(messages, scope)
 
         def delete() -> None:
@@ -245,6 +249,7 @@ class AgentMemory:
                     self.lazy.get().delete(record_id, scope, wait=False)
 
         self.lazy.keep(start_call("write", delete))
+        return ids
 
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said: accept it, then wait as the policy says.

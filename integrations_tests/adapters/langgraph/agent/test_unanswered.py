@@ -1,6 +1,7 @@
 """What is kept of a turn that no model answered: what the user wrote, once, and nothing else."""
 
 import asyncio
+import contextlib
 
 import pytest
 from langchain.agents.middleware import (
@@ -11,7 +12,7 @@ from langchain.agents.middleware import (
     ToolCallLimitMiddleware,
     hook_config,
 )
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -107,6 +108,67 @@ def test_a_message_that_is_sent_again_after_a_failure_is_kept_once(
     agent.invoke(asked, context=context("alice"))
 
     assert texts() == [SAID, "It is warm."]
+
+
+EDITED = HumanMessage("I moved to Nice. Is it warm?", id="m1")
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_an_edited_message_replaces_what_it_was_before_the_turn_recalls(
+    memory, make, model, context, texts, is_answered
+):
+    scripted = model("Lyon is warm." if is_answered else RuntimeError("down"), "Nice is warm.")
+    agent = make(scripted, MemoryMiddleware(memory), checkpointer=InMemorySaver())
+    asked = {"messages": [HumanMessage(SAID, id="m1")]}
+    with contextlib.nullcontext() if is_answered else pytest.raises(RuntimeError):
+        agent.invoke(asked, THREAD, context=context("alice"))
+    memory.flush(10)
+    [old, *_] = [one for one in memory.list(Scope(user_id="alice")) if one.role == "user"]
+    config = THREAD
+    if is_answered:
+        past = agent.get_state_history(THREAD)
+        config = next(one.config for one in past if not one.values.get("messages"))
+    config = agent.update_state(config, {"messages": [EDITED]}, as_node="__start__")
+    agent.invoke(None, config, context=context("alice"))
+
+    assert "Lyon" not in scripted.shown()
+    assert texts() == [EDITED.text, "Nice is warm."]
+    assert [one.event for one in memory.history(old.id, old.scope)] == ["ADD", "DELETE"]
+
+
+def test_a_message_that_is_edited_back_is_kept_again(memory, make, model, context, texts):
+    saver, down = InMemorySaver(), RuntimeError("down")
+    agent = make(model(down, down, "Yes."), MemoryMiddleware(memory), checkpointer=saver)
+    for text in (SAID, EDITED.text, SAID):
+        with contextlib.suppress(RuntimeError):
+            said = HumanMessage(text, id="m1")
+            agent.invoke({"messages": [said]}, THREAD, context=context("alice"))
+        memory.flush(10)
+
+    assert texts() == [SAID, "Yes."]
+
+
+def test_a_regenerated_answer_replaces_the_first(memory, make, model, context, texts):
+    scripted = model("Lyon is cold in May.", "Lyon is warm in May.")
+    agent = make(scripted, MemoryMiddleware(memory), checkpointer=InMemorySaver())
+    agent.invoke(ASK, THREAD, context=context("alice"))
+    first = agent.get_state(THREAD).values["messages"][-1]
+    given_up = {"messages": [RemoveMessage(first.id)]}
+    agent.update_state(THREAD, given_up, as_node="__start__")
+    agent.invoke(None, THREAD, context=context("alice"))
+
+    assert "cold" not in scripted.shown()
+    assert texts() == [SAID, "Lyon is warm in May."]
+
+
+def test_one_id_for_all_messages_replaces_nothing_without_a_checkpointer(
+    memory, make, model, context, texts
+):
+    agent = make(model("Yes.", "No."), MemoryMiddleware(memory))
+    for said in (HumanMessage(SAID, id="m1"), EDITED):
+        agent.invoke({"messages": [said]}, THREAD, context=context("alice"))
+
+    assert texts() == [SAID, "Yes.", EDITED.text, "No."]
 
 
 @pytest.mark.parametrize("during", ["model", "tool", "recall"])
