@@ -118,7 +118,7 @@ def test_a_turn_that_is_left_for_another_question_does_not_disturb_it(
     ]
 
 
-def test_an_answer_that_is_asked_for_anew_is_kept_beside_the_first(
+def test_an_answer_that_is_asked_for_anew_replaces_the_first(
     memory, make, model, context, texts
 ):
     scripted = model("Tea.", "Coffee.")
@@ -127,7 +127,7 @@ def test_an_answer_that_is_asked_for_anew_is_kept_beside_the_first(
     before = next(one for one in agent.get_state_history(THREAD) if one.next == ("model",))
     agent.invoke(None, before.config, context=context("alice"))
 
-    assert texts() == ["what do I like?", "Tea.", "Coffee."]
+    assert texts() == ["what do I like?", "Coffee."]
 
 
 @pytest.mark.parametrize(
