@@ -217,6 +217,7 @@ class MemoryPlugin(Plugin):
         asked = new_user_messages(given)
         turn.query = "\n".join(map(text_of, asked))
         turn.is_inner = bool(caller)
+        save_open_turn(agent, self.name, turn)  # a session stores it with the user's message
         if turn.is_inner:
             self._join_run(turn, caller)
             return

@@ -1,8 +1,10 @@
 """Turns that are cut off, ids of users and sessions, tools of one turn, counters."""
 
 import asyncio
+import contextlib
 import enum
 import json
+import shutil
 import threading
 import time
 
@@ -521,6 +523,23 @@ class TestHealth:
             await store.search("cat")
 
         assert store.counters().failed == 1
+
+    def test_a_turn_tried_again_after_the_process_died_is_the_same(self, memory, make, tmp_path):
+        first, copied = tmp_path / "first", tmp_path / "copied"
+
+        def dies(_messages):  # leaves what another process would find
+            shutil.copytree(first, copied)
+            return OSError("down")
+
+        for place, script in ((first, [dies]), (copied, [])):
+            session = FileSessionManager("sess", storage_dir=str(place))
+            agent = make(MemoryPlugin(memory), script=script, session_manager=session)
+            with contextlib.suppress(OSError):
+                agent(CAT, **of("alice", session_id="sess"))
+
+        turns = memory.session(Scope(user_id="alice", session_id="sess")).messages()
+        assert [one.text for one in turns] == [CAT, "All right."]
+        assert agent.state.get() == {}
 
     def test_what_is_saved_of_an_open_turn_is_json(self, memory, make, use):
         memory.add(CAT, ALICE)
