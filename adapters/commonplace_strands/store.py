@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -44,6 +45,7 @@ from commonplace.agents import (
     StackRule,
     UnknownCallerError,
     WarnOnce,
+    await_within,
     check_flag,
     check_list,
     check_mapping,
@@ -284,11 +286,19 @@ class CommonplaceMemoryStore:
         return len(owned)
 
     async def initialize(self) -> None:
-        """Follow the turns of the agent that begins, and have the embedder loaded meanwhile."""
+        """Follow the turns of the agent that begins, and have the embedder loaded meanwhile.
+
+        Raises:
+            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: the
+                memory cannot be opened as it is configured.
+        """
         self._memory.prepare()
         agent = _beginning_agent(self._agent_memory.warn) if self._fixed_scope is None else None
         if agent is not None:
             TurnFollower(self._memory).init_agent(agent)
+        with suppress(Exception):  # what an operator need not mend may be over at the first call
+            await await_within(WRITE_PATIENCE, "opening the memory", self._memory.aget())
+        self._agent_memory.raise_misconfiguration()
 
     def get_tools(self) -> list[AgentTool]:
         """List the tools that the store adds to the agent; often none."""

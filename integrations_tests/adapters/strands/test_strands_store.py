@@ -27,6 +27,7 @@ from commonplace import (
     Policy,
     Relation,
     Scope,
+    StoreRefusedError,
     StoreUnavailableError,
 )
 from commonplace.agents.note import FOOTER
@@ -748,6 +749,15 @@ def test_all_that_was_accepted_is_found_though_the_program_ends_right_after(tmp_
 
 
 class TestWithoutAPlugin:
+    def test_a_folder_that_cannot_be_opened_stops_the_making_of_the_agent(self, make, tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        store = CommonplaceMemoryStore(
+            str(tmp_path / "file" / "memory"), user_id="alice", extraction=True
+        )
+
+        with pytest.raises(StoreRefusedError, match="file"):
+            make(memory_manager=MemoryManager(stores=[store]))
+
     async def test_the_manager_finds_and_adds_for_the_user_of_the_call(
         self, memory, make, use, told
     ):
