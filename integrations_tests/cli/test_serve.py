@@ -73,3 +73,14 @@ def test_tokens_and_a_header_let_people_see_their_own(run, lived: Path, visits):
     done = run("serve", lived, "--port", "0", "--user-header", "X-User")
     assert (done.exit_code, "token" in done.stdout) == (0, False)
     assert run("serve", lived, "--user-header", "X", "--users-file", "users").exit_code == 2
+
+
+@pytest.mark.parametrize("user", ["", "*", " bob", "bob ", "x\ny", "x\u2028y"])
+def test_a_token_is_for_an_id_that_a_user_can_have(run, user: str):
+    run("serve", "--users-file", "users", "--new-token", "alice")
+    before = Path("users").read_bytes()
+    done = run("serve", "--users-file", "users", "--new-token", user)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "user_id=" in done.stderr
+    assert Path("users").read_bytes() == before

@@ -15,6 +15,7 @@ import typer
 
 from ..errors import MissingExtraError
 from ..settings import Location, Settings
+from ..types import Scope
 from . import arguments
 from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName, PlaceName
 from .output import FAILURE, answer, document, refuse, say, size, table
@@ -296,6 +297,7 @@ def serve(
     if new_token is not None:
         if users_file is None:
             refuse("Give --users-file, to which the token is added.")
+        Scope(user_id=new_token)  # refuses an id that no user can have
         answer(web.add_user_token(users_file, new_token))
         return
     if user_header is not None and users_file is not None:
