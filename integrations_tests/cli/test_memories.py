@@ -370,6 +370,9 @@ def test_sessions_are_listed_and_one_is_shown(run, ids, tmp_path: Path):
         assert run(*words).stdout == ""
     for words in (("show", "--user", "alice"), ("show", "memory", "--user", "alice")):
         assert "ID is missing" in run(*words).stderr
+    empty = run("show", "", "--user", "alice")
+    assert (empty.exit_code, "--session" in empty.stderr) == (2, True)
+    assert "None" not in empty.stderr
 
 
 def test_about_tells_each_matter_once_and_keeps_what_held_before(run, ids, tmp_path: Path):

@@ -270,7 +270,9 @@ def test_a_person_has_sessions_and_a_session_its_summary_and_pages_of_turns(memo
     assert re.findall(r"turn (\d+)<", last.text) == [str(n) for n in range(30, 130)]
     assert re.findall(r"turn (\d+)<", first) == [str(n) for n in range(30)]
     assert "before=" not in first.partition("<main")[2].partition("</main>")[0]
-    assert client.get("/conversation?user=alice").status_code == 400  # of which session?
+    unnamed = client.get("/conversation?user=alice")
+    assert (unnamed.status_code, "session_id" in unnamed.text) == (400, False)
+    assert Words("en")("error_session") in unnamed.text
 
 
 def test_a_probe_learns_without_a_login_whether_the_memory_can_be_read(memory):

@@ -311,6 +311,8 @@ def show(request: Request, record_id: RecordId) -> None:
     """
     scope = request.scope
     if not record_id:
+        if scope.session_id is None:
+            refuse("ID is empty. Give that of a memory, or --session to show a session.")
         _show_session(request)
         return
     with request.open() as memory:

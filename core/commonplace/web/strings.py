@@ -62,6 +62,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "This form was out of date; nothing is changed. Please send it again.",
         "此表单已过期；没有更改任何内容。请重新提交。",
     ),
+    "error_session": ("The address does not say which conversation.", "地址没有指明是哪个对话。"),
     "error_500": ("The page failed; the log says why.", "页面出错，原因见日志。"),
     "error_text": (
         "Nothing is changed: a text needs a visible character, and has 32 kB at most.",

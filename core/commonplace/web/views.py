@@ -219,13 +219,16 @@ async def records(ask: Ask) -> Shown:
 
 async def conversation(ask: Ask) -> Shown:
     """Show the turns of a session in their order, the last ones first, and its summary."""
-    session = ask.memory.session(ask.scope())
+    scope = ask.scope()
+    if scope.session_id is None:
+        raise HTTPException(400, "session")
+    session = ask.memory.session(scope)
     found = await session.amessages(limit=_TURNS, before=ask.text("before"))
     sizes = accumulate(len(one.text[:TURN_LENGTH].encode()) for one in reversed(found))
     fitting = max(1, sum(size <= _TURNS_BYTES for size in sizes))
     turns = found[-fitting:]
     return {
-        "scope": session.scope,
+        "scope": scope,
         "summary": await session.asummary(),
         "turns": turns,
         "before": turns[0].id if fitting < len(found) or len(found) == _TURNS else None,
