@@ -207,7 +207,8 @@ def test_what_is_no_state_is_refused_and_changes_nothing(memory: Memory) -> None
         ({"b": "x" * 600_000}, "1048576"),
         ({"": 1}, "not empty"),
         ({"b": {1, 2}}, "b"),
-        (["b"], "mapping"),
+        (["b"], r"state=\['b'\] must be a mapping"),
+        ({"b": [float("nan")]}, r"state\['b'\]\[0\]=nan"),
     ):
         with pytest.raises(InvalidRecordError, match=why):
             session.put_state(wrong)  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ class BlockingSession:
             InvalidRecordError: something is not JSON, or the state would have more than 1 MiB of
                 it; nothing has changed.
         """
-        check_metadata(changes)
+        check_metadata(changes, "state")
         checkpoints = self._parts().runtime.engines.checkpoints
         at, held = self._address, self._read_state()
         left = {k: v for k, v in {**_values(held), **changes}.items() if v is not None}

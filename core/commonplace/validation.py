@@ -241,29 +241,29 @@ def check_time(name: str, value: object) -> None:
         ) from None
 
 
-def check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Refuse metadata that JSON, a filter or an engine cannot hold.
+def check_metadata(metadata: Mapping[str, Any], field: str = "metadata") -> None:
+    """Refuse metadata, or another mapping, that JSON, a filter or an engine cannot hold.
 
     Raises:
         InvalidRecordError: naming the path of the value.
     """
     if not isinstance(metadata, Mapping):
-        raise InvalidRecordError(field="metadata", value=metadata, reason="must be a mapping")
+        raise InvalidRecordError(field=field, value=metadata, reason="must be a mapping")
     if not metadata:
         return
     for key in metadata:
         if type(key) is not str or not key:
             raise InvalidRecordError(
-                field="metadata key", value=key, reason="must be a string that is not empty"
+                field=f"{field} key", value=key, reason="must be a string that is not empty"
             )
     plain = dict(metadata)
-    _check_held((), plain)
+    _check_held((field,), plain)
     import msgspec  # only importing this module does without
 
     size = len(msgspec.json.encode(plain))
     if size > MAX_METADATA_BYTES:
         raise InvalidRecordError(
-            field="metadata",
+            field=field,
             value=f"{size} bytes of JSON",
             reason=f"must have at most {MAX_METADATA_BYTES} bytes",
             hint="Keep the rest in a file, and its name here.",
@@ -271,9 +271,9 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
 
 
 def _check_held(path: tuple[Any, ...], held: Any) -> None:
-    """Check what a dict or a list holds, which these keys and indexes lead to."""
+    """Check what a dict or a list holds, which these keys and indexes of a field lead to."""
     is_dict = type(held) is dict
-    if held and len(path) == _MAX_DEPTH:
+    if held and len(path) > _MAX_DEPTH:
         raise InvalidRecordError(
             field=_shown(path), value="…", reason="must not be nested deeper than 8"
         )
@@ -292,8 +292,8 @@ def _check_held(path: tuple[Any, ...], held: Any) -> None:
             raise InvalidRecordError(field=_shown((*path, key)), value=wrong, reason=fault)
 
 
-def _shown(path: tuple[str | int, ...]) -> str:
-    return "metadata" + "".join(f"[{key!r}]" for key in path)
+def _shown(path: tuple[Any, ...]) -> str:
+    return "".join([path[0], *(f"[{key!r}]" for key in path[1:])])
 
 
 def is_sound(text: str) -> bool:
