@@ -80,6 +80,9 @@ def test_turns_are_read_from_the_end_and_page_by_page(memory: Memory) -> None:
     assert [one.text for one in before] == texts[1:4]
     assert [one.id for one in session.messages(before=before[0].id)] == ids[:1]
     assert session.messages(before=ids[0]) == []
+    for wrong in ("zz", "", 1, ids[0][:8]):
+        with pytest.raises(InvalidRecordError, match="before="):
+            session.messages(before=wrong)  # type: ignore[arg-type]
     assert memory.session(talk("none")).messages() == []
     assert [one.role for one in last] == ["user", "assistant", "user"]
 

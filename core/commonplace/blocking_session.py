@@ -51,8 +51,8 @@ from .validation import (
     check_ids,
     check_integer,
     check_metadata,
-    check_name,
     check_text,
+    check_uuid,
     hinting_methods,
 )
 
@@ -141,9 +141,12 @@ class BlockingSession:
 
         Returns:
             Empty list if there are none. Deleted and expired turns are left out.
+
+        Raises:
+            InvalidRecordError: the limit is not valid, or `before` is not an id.
         """
         if before is not None:
-            check_name("before", before)
+            check_uuid("before", before)
         return self._parts().runtime.engines.graph.turns(self.scope, limit=limit, before=before)
 
     def state(self) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 import unicodedata
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -90,6 +91,15 @@ def check_name(field: str, value: object) -> None:
         )
     if not (value.isascii() and value.isprintable()):
         check_text(value, field)
+
+
+def check_uuid(field: str, value: object) -> None:
+    """Refuse what cannot be the id of a record."""
+    try:
+        uuid.UUID(cast("str", value))
+    except (AttributeError, TypeError, ValueError):
+        reason = "must be the id of a record, a UUID"
+        raise InvalidRecordError(field=field, value=value, reason=reason) from None
 
 
 def check_collection(field: str, given: object, of: str) -> Collection[Any]:

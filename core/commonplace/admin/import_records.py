@@ -5,21 +5,19 @@ resolved, and what was changed or erased here since stays so.
 """
 
 import re
-import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import get_args
 
-from ..errors import InvalidRecordError
 from ..ingest.changes import dated_relations
 from ..ingest.redaction import Redaction
 from ..memory import Memory
 from ..ports.stores import Outcome, Put, Remove, version_at
 from ..settings import Settings
 from ..types import ORIGINS, Fact, Record, Relation, Role, Scope, now
-from ..validation import check_choice, check_text, check_time
+from ..validation import check_choice, check_text, check_time, check_uuid
 from .backfill import batches, points_of
 
 _BATCH = 64
@@ -49,12 +47,7 @@ class ImportedRecord:
     deleted_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        try:
-            uuid.UUID(self.record.id)
-        except (AttributeError, TypeError, ValueError):
-            raise InvalidRecordError(
-                field="id", value=self.record.id, reason="must be a UUID"
-            ) from None
+        check_uuid("id", self.record.id)
         self.to_fact()
         check_choice("origin", self.record.origin, ORIGINS)
         check_choice("role", self.record.role, (*get_args(Role), None))
