@@ -75,6 +75,14 @@ def test_tokens_and_a_header_let_people_see_their_own(run, lived: Path, visits):
     assert run("serve", lived, "--user-header", "X", "--users-file", "users").exit_code == 2
 
 
+@pytest.mark.parametrize("name", ["", "X User", "X:User", "用户"])
+def test_a_header_of_users_has_a_name_that_can_be_sent(run, lived: Path, visits, name: str):
+    visits(lambda _: pytest.fail("it serves"))
+    done = run("serve", lived, "--port", "0", "--user-header", name)
+
+    assert (done.exit_code, "must be the name of a header" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("user", ["", "*", " bob", "bob ", "x\ny", "x\u2028y"])
 def test_a_token_is_for_an_id_that_a_user_can_have(run, user: str):
     run("serve", "--users-file", "users", "--new-token", "alice")

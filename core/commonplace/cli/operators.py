@@ -305,12 +305,12 @@ def serve(
     hosts = [*web.LOOPBACK, host, *(allow_host or ())]
     with arguments.opened(location, embedder, create=False) as memory:
         start_warming(memory)  # while the link is opened: the first question has no time for it
-        token = None if user_header else secrets.token_urlsafe(32)
+        token = None if user_header is not None else secrets.token_urlsafe(32)
         app = web.create_app(
             memory,
             token=token,
             users=web.read_users(users_file) if users_file else None,
-            login=web.header_login(user_header) if user_header else None,
+            login=None if user_header is None else web.header_login(user_header),
             write=write,
             hosts=hosts,
         )

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hmac
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..errors import InvalidRecordError
 from ..user_tokens import hash_token
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -23,6 +25,7 @@ MAX_BODY = 256 * 1024  # well above the longest text, whose bytes a form writes 
 MAX_QUERY = 19 * 1024  # room for a question of 2,000 characters of nine bytes each
 COOKIE = "commonplace"
 _SECONDS = 12 * 3600
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 9110
 _HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -116,7 +119,15 @@ def header_login(name: str) -> LoginSource:
 
     Args:
         name: of the header, such as `X-Forwarded-User`; its value is in UTF-8.
+
+    Raises:
+        InvalidRecordError: no header can have this name.
     """
+    if not _HEADER_NAME.fullmatch(name):
+        raise InvalidRecordError(
+            field="user header", value=name, reason="must be the name of a header",
+            hint="Such as X-Forwarded-User: letters, digits and hyphens.",
+        )  # fmt: skip
 
     def login(request: Request) -> Login | None:
         given = request.headers.getlist(name)
