@@ -25,7 +25,7 @@ from .ingest.planning import Models
 from .ingest.redaction import Redaction
 from .ingest.submission import Submission
 from .model_calls import acomplete, complete, is_async, model_name
-from .ports.checkpoints import Address, Blob, Checkpoint, State, TaskWrite
+from .ports.checkpoints import Address, Blob, Checkpoint, Selection, State, TaskWrite
 from .ports.stores import AskChat
 from .runtime import Runtime
 from .settings import Settings
@@ -63,7 +63,8 @@ MAX_STATE_BYTES = 1024 * 1024
 _NEW_TURNS = 200  # that one summary reads
 _MAX_PROMPT, _MAX_TURN = 24_000, 2_000  # characters of all turns in it, and of one
 _TOLD = 1_000  # records that `promote` looks at, and turns that are given an end in one write
-_VALUE, _GONE = "json", "gone"
+_STATE, _VALUE, _GONE = "commonplace/state", "json", "gone"
+SESSION_STATES = Selection(namespace="", id="state")  # and what has the same id
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -151,7 +152,7 @@ class BlockingSession:
 
     def state(self) -> Mapping[str, Any]:
         """Read the state of the conversation, as `put_state` left it; empty if there is none."""
-        return _values(self._read_state())
+        return state_values(self._read_state())
 
     def put_state(self, changes: Mapping[str, Any]) -> None:
         """Merge JSON values into the state, key by key; None removes its key.
@@ -169,7 +170,7 @@ class BlockingSession:
         check_metadata(changes, "state")
         checkpoints = self._parts().runtime.engines.checkpoints
         at, held = self._address, self._read_state()
-        left = {k: v for k, v in {**_values(held), **changes}.items() if v is not None}
+        left = {k: v for k, v in {**state_values(held), **changes}.items() if v is not None}
         size = len(_to_json(left))
         if size > MAX_STATE_BYTES:
             raise InvalidRecordError(
@@ -179,7 +180,7 @@ class BlockingSession:
                 hint="Keep the rest in a file, and its name here.",
             )
         if held is None:
-            kind = Blob(type="commonplace/state", data=b"{}")
+            kind = Blob(type=_STATE, data=b"{}")
             head = Checkpoint(address=at, body=kind, metadata=kind, versions={})
             checkpoints.put(head, {}, self.scope)
         writes = [_state_write(key, value) for key, value in changes.items()]
@@ -433,10 +434,12 @@ def _to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _values(state: State | None) -> dict[str, Any]:
-    """Read the JSON values of a state; empty if there is none."""
-    writes = () if state is None else state.writes
-    return {one.task: json.loads(one.value.data) for one in writes if one.value.type == _VALUE}
+def state_values(state: State | None) -> dict[str, Any]:
+    """Read the JSON values of a state; empty if there is none, or one that is of no session."""
+    if state is None or state.checkpoint.body.type != _STATE:
+        return {}
+    values = ((one.task, one.value) for one in state.writes)
+    return {key: json.loads(value.data) for key, value in values if value.type == _VALUE}
 
 
 def _state_write(key: str, value: Any) -> TaskWrite:

@@ -304,6 +304,28 @@ def test_an_export_of_a_user_has_that_user_alone_and_is_imported(run, lived: Pat
         assert [one.object for one in memory.relations(own)] == ["Lyon"]
 
 
+def test_states_of_sessions_are_exported_and_imported(run, lived: Path, tmp_path: Path):
+    state = {"step": "hotel", "cart": [{"id": 1, "paid": None, "price": 2.0}], "é": "x\ny"}
+    own, other = (Scope(user_id=user, session_id="s") for user in ("zoë", "zoë2"))
+    with opened(lived) as memory:
+        memory.session(own).put_state({**state, "gone": 1})
+        memory.session(own).put_state({"gone": None})
+        memory.session(other).put_state({"step": "secret"})
+    for name, words in (("all", ()), ("one", ("--user", "zoë"))):
+        run("export", lived, f"{name}.jsonl", *words)
+        done = run("import", "file", f"{name}.jsonl", tmp_path / name)
+        again = run("import", "file", f"{name}.jsonl", tmp_path / name)
+        run("export", tmp_path / name, "back.jsonl", *words)
+
+        assert done.exit_code == again.exit_code == 0, done.output
+        assert f"states of sessions: {1 + (not words)}, identical" in done.stdout
+        assert Path("back.jsonl").read_bytes() == Path(f"{name}.jsonl").read_bytes()
+        with opened(tmp_path / name) as memory:
+            assert memory.session(own).state() == state
+            assert memory.session(other).state() == ({} if words else {"step": "secret"})
+    assert "secret" not in Path("one.jsonl").read_text("utf-8")
+
+
 def sealed(text: str) -> str:
     """Add the last line of an export of one record."""
     counts = {"fence": 0, "session": 0, "entity": 0, "relation": 0, "record": 1}

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..model_calls import embed, embedded_passages, join_passages
 from ..ports.engines import GraphStore, VectorIndex
 from ..ports.models import Embedder, TokenEmbedder
-from ..ports.snapshot_rows import RecordRow, SnapshotRow
+from ..ports.snapshot_rows import RecordRow
 from ..ports.stores import Point
 from ..retrieval.lexical import count_words, document_terms
 from ..types import Record, TokenEmbedding
@@ -135,7 +135,7 @@ def live_records(graph: GraphStore) -> Iterator[Record]:
     return (row.record for row in graph.dump() if isinstance(row, RecordRow) and row.live)
 
 
-def is_indexed(row: SnapshotRow) -> bool:
+def is_indexed(row: object) -> bool:
     """Tell whether a row is a record that the index should have."""
     return isinstance(row, RecordRow) and row.live and row.record.indexed
 

@@ -6,7 +6,7 @@ nothing is ever mixed into other memories.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import CannotMoveError
@@ -32,7 +32,7 @@ from .backfill import (
     is_indexed,
     reported,
 )
-from .serialization import TABLES, table_of, to_line
+from .serialization import TABLES, StateRow, table_of, to_line
 
 _CHECKPOINTS_BATCH = 100
 _FLUSH_SECONDS = 60.0
@@ -117,10 +117,12 @@ def finish_writes(memory: Memory) -> int:
     return left.dead
 
 
-def digest(rows: Iterable[SnapshotRow]) -> SnapshotDigest:
+def digest(
+    rows: Iterable[SnapshotRow | StateRow], tables: Sequence[str] = TABLES
+) -> SnapshotDigest:
     """Count and hash the rows of a graph store's snapshot, table by table."""
-    counts = dict.fromkeys(TABLES, 0)
-    hashes = {table: hashlib.sha256() for table in TABLES}
+    counts = dict.fromkeys(tables, 0)
+    hashes = {table: hashlib.sha256() for table in tables}
     for row in rows:
         table = table_of(row)
         counts[table] += 1
@@ -205,10 +207,10 @@ def _note(graph: GraphStore, name: str, partition: str) -> None:
     graph.set_meta(_NOTE, json.dumps({"source": name, "partition": partition}))
 
 
-def _states(checkpoints: Checkpoints) -> Iterator[State]:
-    """Read all checkpoints, greatest id first, without writes that belong to none."""
+def read_states(checkpoints: Checkpoints, selection: Selection) -> Iterator[State]:
+    """Read checkpoints, greatest id first, without writes that belong to none."""
     after: Address | None = None
-    while page := checkpoints.states(Selection(), limit=_CHECKPOINTS_BATCH, after=after):
+    while page := checkpoints.states(selection, limit=_CHECKPOINTS_BATCH, after=after):
         after = page[-1].checkpoint.address
         yield from page
 
@@ -216,7 +218,7 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
 def _copy_checkpoints(source: Checkpoints, target: Checkpoints, progress: Progress | None) -> None:
     """Write all checkpoints of a store into another; repeating it changes nothing."""
     total = sum(1 for _ in iterate_checkpoints(source, Selection())) if progress else None
-    for state in reported(_states(source), progress, "checkpoints", total):
+    for state in reported(read_states(source, Selection()), progress, "checkpoints", total):
         checkpoint = state.checkpoint
         values = {(name, checkpoint.versions[name]): blob for name, blob in state.values.items()}
         target.put(checkpoint, values, state.owner)
@@ -226,7 +228,7 @@ def _copy_checkpoints(source: Checkpoints, target: Checkpoints, progress: Progre
 def _with_checkpoints(rows: SnapshotDigest, checkpoints: Checkpoints) -> SnapshotDigest:
     """Add the number of a store's checkpoints, and a hash over them in order."""
     count, sha = 0, hashlib.sha256()
-    for state in _states(checkpoints):
+    for state in read_states(checkpoints, Selection()):
         count += 1
         at = state.checkpoint
         plain = [at.address, sorted(at.versions.items()), at.parent, at.deltas, at.run]

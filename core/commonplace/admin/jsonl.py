@@ -8,12 +8,13 @@ import contextlib
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from ..blocking_session import SESSION_STATES, state_values
 from ..errors import CannotMoveError, InvalidRecordError
 from ..memory import Memory
 from ..ports.engines import GraphStore
@@ -27,9 +28,9 @@ from ..ports.snapshot_rows import (
 )
 from ..types import Scope
 from .backfill import BATCH, Progress, count_records, is_indexed, reported
-from .copy import CopyReport, copy_rows, finish_writes
+from .copy import CopyReport, SnapshotDigest, copy_rows, digest, finish_writes, read_states
 from .database_files import drafted
-from .serialization import TABLES, from_line, table_of, to_line
+from .serialization import TABLES, StateRow, from_line, table_of, to_line
 
 FORMAT = 4
 _WAY_OUT = "Export it again, or take another copy of the file. Nothing was stored."
@@ -56,8 +57,8 @@ def export(
 ) -> int:
     """Write all rows of a memory to a file; equal memories give equal files.
 
-    Vectors and the states of runs are left out. The file appears when it is complete, readable for
-    its owner only.
+    The states of sessions stand last; vectors and checkpoints of runs are left out. The file
+    appears when it is complete, readable for its owner only.
 
     Args:
         user: the id of the user whose rows alone are written, without the marks of erasures; None
@@ -76,11 +77,12 @@ def export(
     rows = graph.dump() if user is None else _rows_of(graph, user)
     with drafted(file) as draft, draft.open("wb") as lines:
         lines.write(_HEADER)
-        for row in reported(rows, progress, "export", total, is_indexed):
+        found = reported(rows, progress, "export", total, is_indexed)
+        for row in itertools.chain(found, _states_of(memory, user)):
             line = f"{to_line(row)}\n".encode()
             lines.write(line)
             sha.update(line)
-            counts[table_of(row)] += 1
+            _count(counts, row)
         end = _End(_Totals(rows=counts, sha256=sha.hexdigest()))
         lines.write(msgspec.json.encode(end) + b"\n")
     return sum(counts.values())
@@ -94,6 +96,20 @@ def _rows_of(graph: GraphStore, user: str) -> Iterator[SnapshotRow]:
             return
         if not isinstance(row, FenceRow) and _owner_of(row).user_id == user:
             yield row
+
+
+def _states_of(memory: Memory, user: str | None = None) -> Iterator[StateRow]:
+    """Read the states of the sessions of a user, or of everybody."""
+    for state in read_states(memory._runtime.engines.checkpoints, SESSION_STATES):
+        scope, values = state.owner, state_values(state)
+        if scope and values and user in (None, scope.user_id):
+            yield StateRow(scope=scope, values=values)
+
+
+def _count(counts: dict[str, int], row: SnapshotRow | StateRow) -> None:
+    # Without states there is no count of them, as in the files of former releases.
+    table = table_of(row)
+    counts[table] = counts.get(table, 0) + 1
 
 
 def _owner_of(row: SessionRow | EntityRow | RelationRow | RecordRow) -> Scope:
@@ -148,7 +164,7 @@ class ExportFile:
             done += len(line)
             try:
                 row = from_line(line)
-                counts[table_of(row)] += 1
+                _count(counts, row)
                 records += is_indexed(row)
             except InvalidRecordError as error:
                 broken = broken or error
@@ -172,11 +188,17 @@ class ExportFile:
 
     def read(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read the rows from a partition on, and those that belong to none."""
+        for row in self._read():
+            if not isinstance(row, StateRow) and (not row.partition or row.partition >= since):
+                yield row
+
+    def read_states(self) -> Iterator[StateRow]:
+        """Read the states of sessions."""
+        return (row for row in self._read() if isinstance(row, StateRow))
+
+    def _read(self) -> Iterator[SnapshotRow | StateRow]:
         with self.path.open("rb") as lines:
-            for line in itertools.islice(lines, 1, 1 + sum(self.rows.values())):
-                row = from_line(line)
-                if not row.partition or row.partition >= since:
-                    yield row
+            yield from map(from_line, itertools.islice(lines, 1, 1 + sum(self.rows.values())))
 
 
 def restore(
@@ -192,12 +214,26 @@ def restore(
         InvalidRecordError: as `ExportFile.check`; nothing is stored.
     """
     checked = file if isinstance(file, ExportFile) else ExportFile.check(file, progress=progress)
-    return copy_rows(
+    report = copy_rows(
         f"the file {checked.sha256}",
         checked.read,
         target,
         total=checked.records,
         progress=progress,
+    )
+    for state in checked.read_states():
+        target.session(state.scope).put_state(state.values)
+    return replace(
+        report,
+        source=_with_states(report.source, checked.read_states()),
+        target=_with_states(report.target, _states_of(target)),
+    )
+
+
+def _with_states(rows: SnapshotDigest, states: Iterator[StateRow]) -> SnapshotDigest:
+    found = digest(states, ["state"])
+    return SnapshotDigest(
+        counts={**rows.counts, **found.counts}, hashes={**rows.hashes, **found.hashes}
     )
 
 

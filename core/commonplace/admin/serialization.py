@@ -1,4 +1,7 @@
-"""Rows of a graph store's snapshot as lines of JSON, exactly."""
+"""Rows of a graph store's snapshot, and states of sessions, as lines of JSON, exactly."""
+
+from dataclasses import dataclass
+from typing import Any, cast
 
 import msgspec
 
@@ -12,6 +15,15 @@ from ..ports.snapshot_rows import (
     SessionRow,
     SnapshotRow,
 )
+from ..types import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRow:
+    """The state of a session, as `Session.put_state` left it; of an export alone."""
+
+    scope: Scope
+    values: dict[str, Any]
 
 
 class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -22,24 +34,25 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     entity: EntityRow | None = None
     relation: RelationRow | None = None
     record: RecordRow | None = None
+    state: StateRow | None = None
 
 
-TABLES = _Line.__struct_fields__
+TABLES = _Line.__struct_fields__[:-1]  # of a graph store
 _encoder = msgspec.json.Encoder(enc_hook=to_plain)
 _decoder = msgspec.json.Decoder(_Line)
 
 
-def table_of(row: SnapshotRow) -> str:
-    """Name the table that a row belongs to, one of `TABLES`."""
+def table_of(row: SnapshotRow | StateRow) -> str:
+    """Name the table that a row belongs to, one of `TABLES` or `state`."""
     return type(row).__name__.removesuffix("Row").lower()
 
 
-def to_line(row: SnapshotRow) -> str:
+def to_line(row: SnapshotRow | StateRow) -> str:
     """Encode a row as JSON on one line; equal rows give equal lines."""
     return _encoder.encode({table_of(row): row}).decode()
 
 
-def from_line(line: str | bytes) -> SnapshotRow:
+def from_line(line: str | bytes) -> SnapshotRow | StateRow:
     """Decode what `to_line` encoded.
 
     Raises:
@@ -53,7 +66,7 @@ def from_line(line: str | bytes) -> SnapshotRow:
         raise InvalidRecordError(
             field="line", value=line, reason=f"{reason} ({error})", hint=hint
         ) from error
-    rows: list[SnapshotRow] = [row for name in TABLES if (row := getattr(decoded, name))]
+    rows = [row for name in _Line.__struct_fields__ if (row := getattr(decoded, name))]
     if len(rows) != 1:
         raise InvalidRecordError(field="line", value=line, reason=reason, hint=hint)
-    return rows[0]
+    return cast("SnapshotRow | StateRow", rows[0])

@@ -53,7 +53,7 @@ _TABLES = {
     "fence": "marks of the last write",
     "meta": "properties of the file",
 }
-_CONTENTS = {**_TABLES, "fence": "erased scopes", "live": "memories"}
+_CONTENTS = {**_TABLES, "fence": "erased scopes", "live": "memories", "state": "states of sessions"}
 _POINT = re.compile(r"point(_\d+)?(_change)?")
 
 _MAX_FAULTS = 20
@@ -161,7 +161,10 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write all memories, without vectors, to a file of JSON lines, which `import file` reads."""
+    """Write all memories and states of sessions to a file, which `import file` reads.
+
+    Its lines are JSON. Vectors and checkpoints of agents' runs are left out.
+    """
     place, [name] = arguments.split_words(place, FILE=file)
     with arguments.opened(place, embedder, create=False) as memory, progress() as show:
         number = admin.export(memory, Path(name), user=user, progress=show)
