@@ -190,6 +190,7 @@ JUDGED_TEXTS = [
     ("who", "Uncle Joe taught me to ski.", 1),
     ("who", "滑雪是舅舅教我的。", 1),
     ("who", "the soup was too salty", -1),
+    ("who", "Marit is responsible for the soup.", 0),
     ("how_many", "I went to the gym a dozen times.", 1),
     ("how_many", "健身房我去过八次。", 1),
     ("how_many", "The gym is great.", -1),

@@ -21,6 +21,18 @@ def test_forms_of_an_english_word_are_one_term() -> None:
     assert tokens("hikes") == tokens("Hiking") == tokens("hiked")
 
 
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What's parked outside?", {"park", "outsid"}),
+        ("Don’t I eat fish?", {"eat", "fish"}),
+        ("Who'll feed Sam's cat?", {"feed", "sam", "cat"}),
+    ],
+)
+def test_what_an_apostrophe_shortens_is_no_word_of_a_question(question, words) -> None:
+    assert words == query_words(question).keys()
+
+
 def test_question_words_are_left_out() -> None:
     assert [] == tokens("What did she do, and why?")
 

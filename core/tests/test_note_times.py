@@ -309,6 +309,16 @@ def test_who_goes_back_holds_what_held_at_first() -> None:
     assert ["I live in Paris.", "(earlier) I moved to Lyon."] == lines
 
 
+def test_of_a_chain_of_values_the_newest_stands_first() -> None:
+    last = turn("It is 695.", 2, score=0.4)
+    middle = replace(turn("It is 720.", 5, score=0.8), replaced_by={last.record.id: 0.3})
+    first = replace(turn("It is 940.", 9, score=0.9), replaced_by={middle.record.id: 0.3})
+
+    lines = chosen("What is the rent?", first, middle, last)
+
+    assert ["It is 695.", "It is 720.", "It is 940."] == lines
+
+
 @pytest.mark.parametrize("others", [0, 12])
 def test_the_search_tool_shows_what_holds_first(tmp_path, others) -> None:
     chess = [(f"I play chess on day {number}.", number) for number in range(others)]

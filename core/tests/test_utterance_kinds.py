@@ -21,6 +21,7 @@ from commonplace.retrieval.utterance_kinds import statements
         "起草一封道歉信",
         "帮我想几个店名",
         "给我设计一张传单",
+        "我能不能吃芒果",
     ],
 )
 def test_a_request_states_nothing(text: str) -> None:
@@ -41,6 +42,8 @@ def test_a_request_states_nothing(text: str) -> None:
         "Design is what my brother studies.",
         "List of my allergies: nuts, sesame.",
         "设计是我的工作。",
+        "他动不动就生气",
+        "明天去不去都行",
         "想念家里的面包。",
         "起草合同是我的日常工作。",
     ],

@@ -31,7 +31,7 @@ from ..types import Kind, Match, Page, Record, Scope, SessionPage
 from .framework_values import clean, is_visible
 from .note import EARLIER, ShownRecords, is_earlier, label
 from .policy import Policy
-from .standing_instructions import list_instructions, without_replaced
+from .standing_instructions import list_instructions, told_at, without_replaced
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
@@ -417,7 +417,8 @@ def _newer_first(matches: Sequence[Match], every: Iterable[Match], most: int) ->
     by_id = {one.record.id: one for one in (*every, *matches)}
     clear = {new: one.replaced_by[new] for one in by_id.values() if (new := one.replacement)}
     found = list(matches)
-    for older in matches:
+    # The oldest first, so that a chain of values comes in order.
+    for older in sorted(matches, key=lambda one: told_at(one.record)):
         newest = older.replacement or _likely_newer(older, by_id, clear)
         if newest is None:
             continue

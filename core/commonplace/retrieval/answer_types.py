@@ -8,6 +8,8 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
+from ..models.stop_words import COMMON_ENGLISH
+
 _READ = 1_200  # characters of a text; whether an answer stands further back is unknown
 _LIKELY = 0.5  # the fit of a name that may be that of a person, of a place or of a thing
 
@@ -298,6 +300,7 @@ _MAYBE_UNMARKED_CJK = _UNMARKED | {AnswerType.WHO, AnswerType.NAME}
 _CAPITAL = re.compile(
     rf"(?<=[a-zäöüß,:] )(?!(?i:i|{_MONTHS}|{_DAYS}|may)\b)[A-ZÄÖÜÁÉÍÓÚÑ]\w|^\W*[A-Z]\w+['’]s? "
 )
+_FIRST_WORD = re.compile(r"^\W*([A-ZÄÖÜÁÉÍÓÚÑ]\w+)")
 
 
 @lru_cache(maxsize=16)
@@ -345,7 +348,14 @@ def _fit(text: str, asked: AnswerType) -> float:
         return 1.0
     if asked in (AnswerType.WHO, AnswerType.WHERE) and _CAPITAL.search(read):
         return _LIKELY
+    if asked is AnswerType.WHO and _may_begin_with_name(read):
+        return 0.0
     return 0.0 if asked in unmarked or len(text) > _READ or not is_known else -1.0
+
+
+def _may_begin_with_name(text: str) -> bool:
+    first = _FIRST_WORD.search(text)
+    return first is not None and first[1].lower() not in COMMON_ENGLISH
 
 
 _cached_fit = lru_cache(maxsize=16_384)(_fit)

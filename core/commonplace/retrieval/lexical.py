@@ -40,6 +40,8 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U000200
 # A combining mark belongs to its letter, an apostrophe does not.
 _MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
 _PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
+# What a question's "what's", "don't" and "I'll" shorten, which no text is looked for by.
+_SHORTENED = re.compile(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _CJK_CHARACTER = re.compile(rf"[{CJK}]")
 _SPACES = re.compile(rf"[{CJK}]|\s+")
@@ -260,6 +262,8 @@ def tokens(text: str) -> list[str]:
 def _forms(text: str, *, is_question: bool = False) -> list[tuple[str, ...]]:
     """List the forms of each word of a text; the first is its stem in the text's language."""
     folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
+    if is_question:
+        folded = _SHORTENED.sub("", folded)
     if is_ascii := folded.isascii():
         words = _ASCII_WORD.findall(folded)
     else:

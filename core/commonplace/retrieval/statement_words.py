@@ -136,12 +136,19 @@ WEAK_CHINESE = frozenset(
 
 BEFORE = WordPattern(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
-    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
-    r"| (?:that|i|we|he|she|it|the|my|our"
-    r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
+    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior|auparavant)\b"
+    r"|\bbefore(?:\W*$|,| (?:that|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
     r"|flat|apartment|house|phone|school|password)\b",
     r"以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
     r"|以前は|前[はに]|昔|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
+    re.IGNORECASE,
+)
+# In a question for what was, and not for the hours or days before.
+_BEFORE_IT = re.compile(
+    r"\b(?:before|vor|avant) (?!\d|an? |ein|zwei|drei|kurze|all|christmas|easter|weihnachten|ostern"
+    r"|noon|midnight|midi|breakfast|lunch|dinner|supper|bed|sleep|school|work\b|the (?:meeting|exam"
+    r"|flight|trip|game|match|race|show|party|weekend|holidays?)\b|(?:\w+day|yesterday|january"
+    r"|february|march|april|may|june|july|august|september|october|november|december)\b)\w",
     re.IGNORECASE,
 )
 # Not the first of several: "When is my first appointment?"
@@ -155,7 +162,7 @@ FIRST_TIME = WordPattern(
     re.IGNORECASE,
 )
 PAST_TENSE = WordPattern(
-    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))",
+    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatten?|haben)\b(?! i (?:tell|say|mention))",
     r"当时|那时|上[周个次]|去年|昨[天晚]|过"
     r"|\b(?:كان|كنت|كنا|كانت|أمس)\b|الماضي|\b(?:ماذا|من|أين|متى|كم) \w{2,}ت\b",
     re.IGNORECASE,
@@ -167,6 +174,7 @@ STATE_QUESTION = WordPattern(
     r"现在|目前|如今|最新|[在是叫住用]|[\u0621-\u064a]",
     re.IGNORECASE,
 )
+_NEWEST = re.compile(r"\b(?:latest|newest|most recent)\b|最新|最近一次", re.IGNORECASE)
 
 _USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
@@ -214,7 +222,10 @@ def is_negated(text: str) -> bool:
 
 def asks_before(question: str) -> bool:
     """Return whether a question is for what held before what holds now."""
-    return BEFORE.search(question[:_LONGEST]) is not None
+    asked = question[:_LONGEST]
+    if BEFORE.search(asked):
+        return True
+    return _BEFORE_IT.search(asked) is not None and PAST_TENSE.search(asked) is not None
 
 
 def asks_first(question: str) -> bool:
@@ -225,9 +236,11 @@ def asks_first(question: str) -> bool:
 def asks_now(question: str) -> bool:
     """Return whether a question is for what holds now, and not for what was or happened."""
     asked = question[:_LONGEST]
-    if BEFORE.search(asked) or FIRST_TIME.search(asked) or PAST_TENSE.search(asked):
+    if asks_before(asked) or FIRST_TIME.search(asked):
         return False
-    return STATE_QUESTION.search(asked) is not None
+    if _NEWEST.search(asked):
+        return True
+    return PAST_TENSE.search(asked) is None and STATE_QUESTION.search(asked) is not None
 
 
 # -- whom a sentence is about --------------------------------------------------------------------

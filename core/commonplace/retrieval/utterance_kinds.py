@@ -39,7 +39,8 @@ _OF_SPEAKER = re.compile(
 _ENDING = re.compile(r"(?<!\W)\W*+$")  # the signs at the end
 _ASKING_SIGNS, _STOPS = frozenset("?？؟"), frozenset(".。!！…")
 _CHINESE_QUESTION = re.compile(
-    r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有|啥|咋"
+    r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|啥|咋"
+    r"|(?!动不动)([\u4e00-\u9fff])[不没]\1(?!都)"  # "能不能", "有没有"
 )
 _NOT_ASKING = re.compile(r"没有?什么|不管|无论|任何|谁都|什么都|怎么都")
 _ASKING = re.compile(
