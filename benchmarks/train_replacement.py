@@ -52,11 +52,17 @@ NAMES = (
     " Nadia Naoki Nils Olga Omar Pablo paul Priya Rahul Rosa Sam Sofia tom Valentina Wei Yuki Zoë"
     " zara 王芳 张伟 小美 陈静 佐藤 健太 محمد ليلى user Human customer u1 user_42 Dr.Klein"
 ).split()
+# How two things are told at once: as two sentences, or in one.
+_JOINTS = (
+    lambda one, other: f"{one} {other}",
+    lambda one, other: f"{one.rstrip('.。!！')}, {other}",
+)
+_JOINED_COUNTS = 0.1  # as much as other pairs
 # A user with or without a name tells a pair; without a question, as where all is listed.
 TOLD_BY = ((None, True), (NAMES, True), (None, False))
-_STRANGERS = 6  # of other pairs for each, as its newer statement and as its older one
+_STRANGERS = 3  # of other pairs for each, as its newer statement and as its older one
 _NEAREST = 2  # in a memory, for each question
-SHARE = {1: 1.0, 0: 1.3, -1: 3.6}  # what all pairs of a label weigh
+SHARE = {1: 1.2, 0: 1.3, -1: 4.5}  # what all pairs of a label weigh
 _RIDGE = 5e-3  # L2 penalty of a feature
 _VECTOR_RIDGES = 2e-2, 1.2e-3  # of a part of a vector, and of a product of two parts
 _STEPS = 100
@@ -120,6 +126,27 @@ def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
                 )
             ]
             yield f"{language} {half}", [*found, *far]
+
+
+def joined() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
+    """Join each older text of a set with another, as who tells two things at once.
+
+    The newer text replaces one of them: what the pair's question asks for, not what the other's
+    does.
+    """
+    draw = random.Random(2)
+    for language, halves in tomllib.loads(PAIRS.read_text("utf-8")).items():
+        for half, lists in halves.items():
+            every = [*lists["replaced"], *lists["kept"]]
+            found = []
+            for place, (older, newer, question) in enumerate(every):
+                other, _, asked = draw.choice(every)
+                if other == older:
+                    continue
+                both = _JOINTS[place % 2](*draw.sample((older, other), 2))
+                found.append((both, newer, question, int(place < len(lists["replaced"]))))
+                found.append((both, newer, asked, 0))
+            yield f"{language} joined, {half}", found
 
 
 def on_one_thing() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
@@ -221,8 +248,9 @@ def trained(
     )
     center, width = every.rows.mean(axis=0), every.rows.std(axis=0) + 1e-6
     table = ((every.rows - center) / width).astype(np.float32)
-    each = np.array([share[int(one)] / (every.label == one).sum() for one in every.label])
-    each *= np.repeat(counts or [1.0] * len(sets), [len(one.label) for one in sets])
+    each = np.repeat(counts or [1.0] * len(sets), [len(one.label) for one in sets])
+    for one in share:
+        each[every.label == one] *= share[one] / each[every.label == one].sum()
     each /= each.sum()
     is_one = every.label == 1
     size = every.older.shape[1] if with_vectors else 0
@@ -275,7 +303,10 @@ def trained(
 
 
 def _trained(sets: Mapping[str, Judged], with_vectors: bool) -> Weights:
-    counts = [_PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0 for name in sets]
+    counts = [
+        _JOINED_COUNTS if "joined" in name else _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
+        for name in sets
+    ]
     return trained([*sets.values()], with_vectors, counts=counts)
 
 
@@ -305,6 +336,8 @@ def main(
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
         sets = {name: judged(model, every) for name, every in chain(told(), on_one_thing())}
+        asking = [one for one in TOLD_BY if one[1]]  # without a question, half of it holds
+        sets |= {name: judged(model, every, asking) for name, every in joined()}
         for name, cases in (
             ("develop", ranking_sets.develop(1)),
             (APART[0], ranking_sets.apart(1)),

@@ -57,10 +57,10 @@ def embedder() -> SentenceEncoder:
 @pytest.mark.parametrize(
     ("language", "reads_vectors", "least", "most"),
     [
-        ("en", True, 0.64, 0.16),
-        ("zh", True, 0.66, 0.31),
-        ("en", False, 0.22, 0.10),
-        ("zh", False, 0.25, 0.08),
+        ("en", True, 0.74, 0.18),
+        ("zh", True, 0.8, 0.31),
+        ("en", False, 0.25, 0.10),
+        ("zh", False, 0.27, 0.10),
     ],
 )
 def test_replaced_statements_are_told_from_those_that_hold(
@@ -91,7 +91,7 @@ def test_replaced_statements_are_told_from_those_that_hold(
 def test_what_another_does_what_is_said_again_or_another_event_replaces_nothing(
     embedder: SentenceEncoder, older: str, newer: str
 ) -> None:
-    assert likelihood(embedder, older, newer, "Where do I live?") == 0.0
+    assert likelihood(embedder, older, newer, "Where do I live?") < 0.05
 
 
 @pytest.mark.parametrize(

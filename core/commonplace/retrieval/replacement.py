@@ -244,6 +244,11 @@ class _Features(NamedTuple):
     closes: float
     goes_on: float
     adds: float
+    # What speaks against it: it is about a relative whom the older one does not name, it says all
+    # that the older one says, or both tell what was once done.
+    of_another: float
+    retells: float
+    are_events: float
 
 
 PAIR_FEATURES = _Features._fields
@@ -331,7 +336,7 @@ def pairs(
             continue
         names = earlier.users if earlier.users == later.users else earlier.users | later.users
         one, other = _told(later.said.text, names), _told(earlier.said.text, names)
-        if _is_of_another(one, other) or (not with_repeats and _changes_nothing(one, other)):
+        if not with_repeats and _only_adds(one, other):
             continue
         if other is not told:  # as a rule once for each older one
             told, slots = other, _slots_of(other)
@@ -373,11 +378,9 @@ def last_of(
     again: dict[tuple[int, int], tuple[datetime, int]] = {}
     on_one: dict[tuple[int, int], tuple[float, datetime, int]] = {}
     for (ids, pair), change, repeat in zip(found.items(), replaced, repeated, strict=True):
-        changes = 0.0 if _changes_nothing(pair.newer, pair.older) else change
-        if repeat >= max(LIKELY, changes - _CLEARLY):
+        if repeat >= max(LIKELY, change - _CLEARLY):
             again[ids] = _place(told[ids[1]])
-        is_event = pair.newer.is_event and pair.older.is_event
-        likely = repeat + (0.0 if is_event else change)  # it cannot be both
+        likely = repeat + (0.0 if pair.features.are_events else change)  # it cannot be both
         on_one[ids] = likely, *_place(told[ids[1]])
     likeliest, at_stake = dict(sorted(on_one, key=on_one.__getitem__)), [0.0] * count
     for old, new in likeliest.items():
@@ -460,6 +463,9 @@ def _features(
         closes=newer.closes,
         goes_on=newer.goes_on,
         adds=newer.adds,
+        of_another=_is_of_another(newer, older),
+        retells=bool(older.values) and older.words | older.values <= newer.words | newer.values,
+        are_events=newer.is_event and older.is_event,
     )
 
 
@@ -470,13 +476,11 @@ def _is_of_another(newer: _Told, older: _Told) -> bool:
     )
 
 
-def _changes_nothing(newer: _Told, older: _Told) -> bool:
-    """Tell whether both are events, or the newer one has all words and values of the older one."""
-    if newer.is_event and older.is_event:
-        return True
+def _only_adds(newer: _Told, older: _Told) -> bool:
+    """Tell whether the newer one begins as the older one does and goes on: "..., near the river"."""
     if not older.values or newer.closes or newer.goes_on:
         return False
-    return older.words | older.values <= newer.words | newer.values
+    return newer.longest[: len(older.longest)] == older.longest
 
 
 def _matching(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:

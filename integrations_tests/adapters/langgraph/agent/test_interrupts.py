@@ -118,9 +118,7 @@ def test_a_turn_that_is_left_for_another_question_does_not_disturb_it(
     ]
 
 
-def test_an_answer_that_is_asked_for_anew_replaces_the_first(
-    memory, make, model, context, texts
-):
+def test_an_answer_that_is_asked_for_anew_replaces_the_first(memory, make, model, context, texts):
     scripted = model("Tea.", "Coffee.")
     agent = make(scripted, MemoryMiddleware(memory), checkpointer=InMemorySaver())
     agent.invoke(ask("what do I like?"), THREAD, context=context("alice"))
