@@ -272,6 +272,28 @@ def test_what_a_memory_tells_besides_stays(memory, way, told, request_, left):
     assert [left] * (left is not None) == texts(memory)
 
 
+LISTS = [
+    ("locker 31, gym code 4471, trainer is Paolo", "please forget the gym code",
+     "locker 31, trainer is Paolo"),
+    ("daughter Nia turns 7 on the 19th, shoe size 12, likes axolotls",
+     "forget my daughter's shoe size", "daughter Nia turns 7 on the 19th, likes axolotls"),
+    ("rent 1,250 a month, deposit 2,500, landlord Mr Okafor", "forget the deposit please",
+     "rent 1,250 a month, landlord Mr Okafor"),
+    ("我在银行上班，工号是88213，手机139 0000 1111", "忘掉我的手机号", "我在银行上班，工号是88213"),
+    ("女儿七岁，鞋码31，喜欢恐龙", "忘掉我女儿的鞋码", "女儿七岁，喜欢恐龙"),
+    ("My allergies are nuts, shellfish, and raw egg.", "Forget my allergies.", None),
+    ("I like jazz, blues and soul.", "Forget that I like jazz.", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "request_", "left"), LISTS, ids=lambda text: str(text)[:20])
+def test_only_the_items_of_a_list_that_are_meant_go(memory, told, request_, left):
+    say(memory, told)
+    forget(agent(memory), text=request_)
+
+    assert [left] * (left is not None) == texts(memory)
+
+
 KNOWN = [
     ("The alarm code is 2580.", "Please forget the alarm code, shouldn't have told you.", "",
      "Please forget the smoke detector, it's noisy."),

@@ -38,11 +38,12 @@ _GENERAL = vocabulary(
     "part note fact memory memories one stuff name called conversation words message ever"
 )
 _CHINESE_GENERAL = frozenset(
-    "我你的了吗呢吧在是有这那件条个事过对什么怎样所一切全部话说提到关于以前之刚才旧叫把和也都"
+    "我你的了吗呢吧在是有这那件条个事过对什么怎样所一切全部话说提到关于以前之刚才旧叫把和也都数"
 )
 _TOLD = re.compile(
     r"^(?:what(?:ever)?|the \w+|everything|anything|all)(?: that)? (?:i|we)(?:['’]ve| have)?"
-    r" (?:\w+ ){1,3}about |^我?(?:之前|以前|刚才)?(?:跟你|和你)?(?:说|提到?|讲)过?的?关于",
+    r" (?:\w+ ){1,3}about |^我?(?:之前|以前|刚才)?(?:跟你|和你)?(?:说|提到?|讲)过?的?关于"
+    r"|^(?:d(?:ie|as|en|er)|(?:mein|unser)e?n?) ",
     re.IGNORECASE,
 )
 _FORMER = re.compile(
@@ -50,9 +51,11 @@ _FORMER = re.compile(
 )
 # Where a noun stands in a text that tells of it, and not of what else happened there.
 _TELLS_OF = (
-    r"\b(?:my|our|\w+['’]s) (?:[\w-]+ ){{0,2}}(?:{0})s?\b(?: (?-i:[A-Z])\w+)?(?:\W*$|[,:=]"
-    r"| (?:is|are|was|were|has|have|ends)\b)|\b(?:is|are|was) (?:my|our) (?:\w+ )?(?:{0})s?\b"
-    r"|\b(?:ha(?:ve|s|d)|own|got|see|use|take|drive|need) (?:[\w-]+ ){{0,3}}(?:{0})s?\b"
+    r"\b(?:my|our|meine?|unsere?|\w+['’]s) (?:[\w-]+ ){{0,2}}(?:{0})s?\b(?: (?-i:[A-Z])\w+)?"
+    r"(?:\W*$|[,:=]| (?:is|are|was|were|has|have|ends|ist|sind|hat|heißt)\b)"
+    r"|(?:^|[,;] )(?:{0}) (?-i:[A-Z])|(?:^|[,;] )(?:[\w-]+ )?(?:{0})(?: is| ist)? \S*\d\S*\d"
+    r"|\b(?:is|are|was) (?:my|our) (?:\w+ )?(?:{0})s?\b"
+    r"|\b(?:ha(?:ve|s|d|t|be)|own|got|see|use|take|drive|need) (?:[\w-]+ ){{0,3}}(?:{0})s?\b"
     r"|\b(?:i|we)(?:['’]m)?(?: (?!my|our|the|an?\b)[\w-]+){{0,3}} (?:{0})\b|(?:{0})[是叫姓为:：\d]"
     r"|(?:我|[他她们家]的).{{0,4}}(?:{0}).{{0,2}}[是叫姓在有为欠\d]|[有开欠]\w{{0,6}}(?:{0})"
 )
@@ -60,7 +63,7 @@ _TELLS_OF = (
 _KINDS = (
     (re.compile(r"\bname\b|[名姓]"), re.compile(r"(?<=.) \W?[A-ZÀ-Þ]|^\w+ is (?:my|our)|[叫姓是]")),
     (
-        re.compile(r"\b(?:number|pin)$|[号码]$"),
+        re.compile(r"\bpin$|(?:number|nummer|code|token)$|[号码]$"),
         re.compile("[\\d一二三四五六七八九十百千万]|(?<=[一-鿿])[a-zA-Z]"),
     ),
 )
@@ -75,6 +78,14 @@ _CLAUSE = re.compile(
 _OWN = re.compile(
     r"\b(?i:i|we|my|our|me|us|you|your)\b|^(?:[Tt]he|[A-ZÀ-Þ]\w+ (?:is|has|was|\w+(?:s|ed))) "
     r"|[我你]|^[^他她它这那]{2,8}[是叫在有姓]"
+)
+# Where an item of a list may begin that tells of something else, such as "shoe size 12".
+_ITEM = re.compile(
+    r"[,;]\s+(?=(?:(?:and|my|our|the) )*+"
+    r"((?-i:[A-Z]+\b|[a-z][a-zß-ÿ'’-]+|[A-ZÀ-Þ][a-zß-ÿ-]+(?= [\da-z]))) \S)"
+    r"|(?:[，；]|(?<=[一-鿿])[,;]|、(?=[^\W\da-z]{2,4}[\da-z]))\s*"
+    r"(?=([^\W\da-z][^，；、,;]{2}|[a-z]+ ?\d))",
+    re.IGNORECASE,
 )
 _BEHIND = re.compile(
     r"\b(?:s?he|its?|they|him|hers?|his|them|theirs?|there(?! (?:is|are|was))|(?:that|this)(?:['’]s"
@@ -197,8 +208,9 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
 def _cut(text: str, fit: Callable[[str], float], least: float) -> tuple[str, str]:
     """Divide a text into the clauses that fit what is meant, and what can be read without them.
 
-    A clause of "she" is read as one of whom the clause before it names. All of it is meant if no
-    clause alone fits, or nothing else states something of its own.
+    A clause of "she" is read as one of whom the clause before it names; of a list, only the items
+    that fit best are meant. All of it is meant if no clause alone fits, or nothing else states
+    something of its own.
     """
     sentences: list[tuple[list[tuple[str, str, str]], int, int]] = []
     who = before = ""
@@ -214,26 +226,55 @@ def _cut(text: str, fit: Callable[[str], float], least: float) -> tuple[str, str
     every = [one for read, *_ in sentences for one in read]
     meant = [one for one in every if fit(one[1]) >= least]
     meant = meant or [one for one in every if one[2] and fit(f"{one[2]} {one[0]}") >= least]
-    values = {one for part in meant for one in _values(part[0]) if any(map(str.isdigit, one))}
     comma = "，" if has_cjk(text) else ", "
+    items = {one: _divide(one, fit, least) for one in meant}
+    gone = comma.join(part for parts, _ in items.values() for part in parts)
+    values = {one for one in _values(gone) if any(map(str.isdigit, one))}
     rest, is_gone, is_own = "", False, False
     for read, start, after in sentences:
         left: list[str] = []
         for part, alone, before in read:
             own, was_gone = _OWN.search(alone), is_gone
             is_behind = was_gone and (own is None or (alone == part and _BEHIND.search(part)))
-            is_gone = bool((part, alone, before) in meant or is_behind or values & _values(part))
-            if not is_gone:
-                left.append(alone if was_gone else part)
-                is_own = is_own or own is not None
+            _, others = items.get((part, alone, before), ((), ()))
+            is_gone = bool((part, alone, before) in items or is_behind or values & _values(part))
+            if others or not is_gone:
+                left += others or [alone if was_gone else part]
+                is_own = is_own or bool(others) or own is not None
         whole = text[start:after]
         if left == [part for part, *_ in read]:
             rest += whole
         elif left:
             mark = whole[len(whole.rstrip().rstrip(_ENDS)) :]
-            rest += comma.join([left[0][:1].upper() + left[0][1:], *left[1:]]) + mark
-    gone = comma.join(alone or part for part, alone, _ in meant)
+            first = left[0][:1].upper() if whole[0].isupper() else left[0][:1]
+            rest += comma.join([first + left[0][1:], *left[1:]]) + mark
     return (gone, rest.strip()) if meant and is_own else (text, "")
+
+
+def _divide(
+    clause: tuple[str, str, str], fit: Callable[[str], float], least: float
+) -> tuple[list[str], list[str]]:
+    """Divide a clause that is meant into the items that fit best, and the others.
+
+    An item begins with a word that tells something. The first may only say whose the others are.
+    """
+    part, alone, _ = clause
+    items: list[str] = []
+    begin = 0
+    for mark in _ITEM.finditer(part):
+        if vocabulary(mark[1] or mark[2]) and not _BEHIND.match(part, mark.end()):
+            items.append(part[begin : mark.start()])
+            begin = mark.end()
+    items.append(part[begin:])
+    fits = [fit(one) for one in items]
+    best = max(fits)
+    gone = [one for one, share in zip(items, fits, strict=True) if share == best]
+    if best < least and len(gone) > 1 and gone[0] == items[0]:
+        del gone[0]
+    if items[0] in gone and _OWN.search(part) and not has_cjk(part):
+        gone += [one for one in items if not _values(one)]  # "I like jazz, blues and soul"
+    others = [one for one in items if one not in gone]
+    return (gone, others) if best > 0 and others else ([alone or part], [])
 
 
 def _person(clause: str) -> str:
