@@ -29,7 +29,8 @@ _BREAK = _pattern(
     r"(?<!\bmy)(?<!\bthe)(?<!\bour)(?<!\ba)\s(?=(?:(?:the|my|our) )?(?:new|right|correct|current)"
     r" (?:[\w-]+ ){0,3}?(?:is\b|are\b|[\w+]*\d)|(?<!\bif\s)it['’]?s\s)"
     r"|\s(?=if (?:it|that|possible|you (?:have|know|still))\b)",
-    r"(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bto)\s(?=(?:use|call me)\s)|(?<=[\u4e00-\u9fff])(?<!的)\s+",
+    r"(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bto)\s(?=(?:use|call me)\s)"
+    r"|(?<=[\u4e00-\u9fff])(?<![的我把])\s+",
     r"(?<![忘删清]了)(?<=[了吧])(?=新|现在|改|换|以后|我)|(?=并且?|然后|因为|而我|但)",
     r"(?<=[^我的掉了记\W])(?=(?:我的)?新[^，]{0,6}?(?:[是为]|\d))",
 )
@@ -129,6 +130,19 @@ _AT_HAND = _pattern(
 )
 _GOES_ON = _pattern(r"\blet['’]?s\b|\band (?:go|just|start)\b")
 _ENDS_IN_DATA = _pattern(rf"\b{_DATA}\W*$|{_CHINESE_DATA}$")
+_CODE = _pattern(
+    r"(?:the |our |my |d(?:ie|as|en) )?(?:[\w'’-]+ ){0,2}[\w-]*(?:code|token|combination|passwort"
+    r"|nummer)$|[^里中上]{1,6}口令$"
+)
+# A thing that is named by more than one word; of one, it may be a plan that is dropped.
+_THING = _pattern(r"(?:the|that|d(?:ie|as|en)) [\w-]+ [\w-]+", "[^\\W\\da-z]{4}")
+# Who is sorry to have told it, or goes on with something else, does not say what to do instead.
+_APART = _pattern(
+    r"\W*(?:i )?should(?:n['’]?t| not| never) ?(?:have|['’]ve|of)\b|\W*(?:(?:it|that|i) )?wasn"
+    r"['’]?t (?:meant|supposed|for)\b|\W*(?:我?本?来?不[该应]|说多了|发错|另外|还有|对了|顺便)",
+    r"\W*(?:(?:and|also|plus|oh|btw|by the way|übrigens)\b\W*)+(?:i|we|my|our|ich|wir|meine?)\b",
+)
+_OF_THAT = _pattern(r"\b(?:it|that|this|there|them|instead|stattdessen)\b|[它那]|不[用想去]")
 # Who asks for it, and does not only allow it or drop a plan.
 _WISHED = _pattern(
     rf"\b(?:{_PLEASE}|(?:c(?:an|ould)|w(?:ould|ill|ant)|like|need|rather) (?:you|u)|mind"
@@ -206,7 +220,7 @@ _BEHIND = _pattern(
     r"(?P<pronoun>(?:it|(?:that|this)(?=['’]s| is| was)|s?he|they)(?!(?!s \d)[a-z]| and i\b)"
     r"|[他她它]|那(?=是))(?P<is>['’]s|s(?= \d))?(?P<rest>.*)|(?:怕|免得|省得|不[该应小]|太|刚才?不)"
     r".*|[^\W我你\da-z]{1,4}了\W*$|\W*(?:(?:because|since|as|but|so|and) )*(?:(?:is|was|were|ha[sd]"
-    r"|have|do|did|does|should|could|would|must|can)(?:n['’]t)?|never|not|none|too|just|only|rather"
+    r"|have|do|did|does|should|could|would|must|can)(?:n['’]?t)?|never|not|none|too|just|only|rather"
     r"|wrong|(?-i:[a-z])+\W*$)(?![\w'’]).*|.*\b(?:tell|say|share|mention|keep) (?:it|that)\b.*",
 )
 _PARTICIPLE = re.compile(r" (?:got|\w+ed)\b")  # "'s" may be "is" or "has"
@@ -273,7 +287,9 @@ def _split(text: str, is_known: bool) -> ForgetSplit:
         is_other = is_introduced or _QUOTED.search(text[:start])
         if meant and not stated and not is_other:
             body = readable(body, meant[-1])
-        free = is_known + (is_known and body.strip() == text.strip())
+        free = is_known * (
+            3 if body.strip() == text.strip() else 2 if _is_apart(text[after:]) else 1
+        )
         stated, meant = (body, []) if is_other else _split_sentence(body, previous, free)
         asked += meant
         kept += [stated, text[end:after]] if stated else []
@@ -289,19 +305,21 @@ def _split_sentence(sentence: str, previous: str, free: int) -> tuple[str, list[
     """Return what a sentence states, and what its requests name, also by "it" in the previous.
 
     Args:
-        free: 1 if they may name anything, 2 if one that says nothing else may be less polite.
+        free: 1 if they may name anything; 2 if they may be less polite, too, where a thing is
+            named by more words than one, and 3 if the text says nothing else.
     """
     kept: list[str] = []
     asked: list[str] = []
     is_open = is_reported = False  # whether the last clause asks; whether others are quoted
     breaks = [(0, 0), *(one.span() for one in _BREAK.finditer(sentence)), (len(sentence),) * 2]
-    free = 0 if _GOES_ON.search(sentence) else free if len(breaks) == 2 else min(free, 1)
+    free = 0 if _GOES_ON.search(sentence) else free if len(breaks) == 2 else min(free, 2)
     for (start, begin), (end, _) in pairwise(breaks):
         clause, before = sentence[begin:end], kept[-1] if kept else previous
         is_reported = is_reported or bool(kept and _REPORTED.search(before))
         is_introduced = sentence[start:begin] in {":", "："} and not _POLITE.fullmatch(before)
         is_other = is_reported or is_introduced or _QUOTED.search(sentence[:begin])
-        named = None if is_other else _request(clause, free)
+        is_alone = not kept and (len(breaks) == 2 or _APART.match(f"{sentence[end:]} "))
+        named = None if is_other else _request(clause, free if is_alone else min(free, 1))
         joined = f"{asked[-1]}\n{sentence[start : end + 1]}" if is_open else ""
         if named == "" and _is_topic(before):
             named = kept.pop() if kept else before
@@ -357,6 +375,13 @@ def _is_polite(clause: str) -> bool:
     return bool(_POLITE.fullmatch(clause)) or is_small_talk(clause)
 
 
+def _is_apart(text: str) -> bool:
+    """Return whether what stands behind a request neither tells why nor what to do instead."""
+    text = text[: sentence_spans(text)[0][1]] if text.strip() else ""
+    is_reason = readable(text, "") != text or _OF_THAT.search(text)
+    return not is_reason or bool(_APART.match(text)) or _is_polite(text)
+
+
 def _is_topic(clause: str) -> bool:
     """Return whether a clause only names what "it" means: "My blood type? Please forget it."."""
     what = clause.strip(" ,，?？")
@@ -389,7 +414,8 @@ def _request(clause: str, free: int) -> str | None:
     forms = (_TOLD, _INFORMATION, _OWN)[: 3 if is_in_memory else _KINDS[kind]]
     is_meant = any(form.match(what) for form in forms) or (is_in_memory and "从" in before)
     if free and not is_meant and not _AT_HAND.search(what):
-        is_wished = free > 1 or _WISHED.search(clause.replace(what, ""))
-        is_data = _OWN.match(what) and _ENDS_IN_DATA.search(what)
+        is_thing = free == 3 or (free == 2 and _THING.match(what))
+        is_wished = is_thing or _WISHED.search(clause.replace(what, ""))
+        is_data = _CODE.match(what) or (_OWN.match(what) and _ENDS_IN_DATA.search(what))
         is_meant = bool(is_wished if _KINDS[kind] > 2 else is_data and kind != "drop")
     return what.strip() if is_meant else None
