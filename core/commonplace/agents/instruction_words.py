@@ -174,9 +174,10 @@ _RULES = tuple(
         rf"|to)\b)",
         r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
         r"prefer (?!not\b|it\b(?! when| if))\w+",
-        r"i(?:['’]d| would)(?: much| really)? (?:(?:prefer|like|love|appreciate)(?: it)?"
-        r" (?:if|that|when)|rather) you"
-        r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
+        r"i(?:['’]d| would| should)(?: much| really)? (?:(?:prefer|like|love|appreciate)(?: it)?"
+        r" (?:if|that|when)|be (?:\w+ )?(?:grateful|glad|obliged|happy) if|rather)"
+        r" you (?:(?:would |could )?(?:always|never)|used|wrote|called|answered|kept"
+        r"|did not|didn['’]t)\b",
         r"my preference is\b",
         r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
         r"|call)\b",
@@ -192,24 +193,21 @@ _RULES = tuple(
         r"|recommend|remind me|ask me|apologi[sz]e|repeat|explain|(?:give|address) me"
         r"|call me (?-i:[A-Z])\w*)\b(?!.* (?:him|her|them|it|this|that|my)\b)"
         r".*\b(?:any ?more|any longer|from now on)\W*$",
-        rf"(?:{_BACK_TO} calling|(?:you can (?:just |also )?)?(?:call|address)) me (?:by my|as "
-        r"|(?!\w{3,6}day\b)(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
+        rf"(?:{_BACK_TO} calling|(?:(?:you (?:can|may)|do) (?:just |also )?)?(?:call|address)) me"
+        r" (?:by my|as |(?!\w+day\b)(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after(?! all)|back)\b)",
         rf"keep (?:(?:all |of |your )+(?:{ANSWERS}|summaries|emails)\b"
         rf"|(?:the |all )*(?:{ANSWERS}) (?:{_LIMIT}|{_TONE}|short|simple|to )\b)",
         r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies)"
         r"|the \w+ (?:version|format|source|link|unit)s?\b)",
         r"(?:in general|generally|as a rule),? i(?:['’]d| would) (?:like|prefer|rather) (?:get|have"
         r"|see|read|you)\b",
-        rf"(?:(?:{_UNITS}|{LANGUAGE}|british|american)(?: (?:and|units?|spelling|system)|,)* ?)+ "
-        r"(?:only|throughout)(?: with me)*\W*$",
         rf"(?:units?|currency|language|spelling|tone|style|format|length|{_QUANTITY})"
         r"(?!.* (?:is|are|was|were|has|have)\b)(?:: \w.*|,? (?:in|as) .*(?:always|(?:with|for) me))"
         r"\W*$",
         rf"i(?:['’]d like| want| need| would like) (?:all|every|each)"
         rf" (?:answers?|repl(?:y|ies)|{_QUANTITY}) (?:as|in|to) ",
         rf"no (?!problem|worries|luck)\w+(?: \w+)? (?:with me\W*$|in your (?:{ANSWERS})\b)",
-        r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
-        r"i (?:hate|dislike) it when you\b",
+        r"i (?:(?:don['’]t|do not) (?:ever )?(?:want|like)|hate|dislike) (?:you to|it when you)\b",
     )
 )
 _DO = (
@@ -221,6 +219,7 @@ _FROM_NOW_CHINESE = (
     "(?:以后(?!再)|今后|之后(?=[^，。]*(?:都|请|一律|别|不要)(?!没))"
     "|从(?:现在起|现在开始|今[以往]后)|往后|将来)"
 )
+FROM_NOW_LATIN = re.compile(rf"^\W*{_FROM_NOW_CHINESE}[，,\s]*(?=[a-z]{{2}})", re.IGNORECASE)
 _OF_TEXTS = (
     "(?:代码|注释|[例示]子?|清单|列表|菜谱|价格|日期"
     "|时间|单位|数字|邮件|信|报告|总结|标题|推荐|翻译|温度|距离)"
@@ -243,7 +242,6 @@ _RULES_CHINESE = tuple(
         f"|算)[^，。他她们]{{0,10}}(?:时候?)[，,]?(?:请|都|要|每次|一律|别|不要|先|记得)+{_DO}",
         f"凡是[^，。我他她们]{{1,12}}[，,]?(?:你|都|请|要|一律)*{_DO}",
         "[跟对和]我(?:说话|聊天|讲话|交流|讲解)(?:的时候|时)?(?:请|都|要|尽量)*(?:[别像用]|不要|随意|简单|直接|慢)",
-        "(?:我[^，。]{1,12}[，,])?解释(?:的时候|时)(?:请|都|要|尽量)*(?:用|别|不要|举)",
         "(?![^，。]*[我他她它们]).*[，,。]\\W*(?:[以今之]后|一直|永远|每次)[都也]*(?:这样|如此|这么[做办来])吧?\\W*$",
         f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*"
         f"(?![^，。都]{{1,6}}都(?!要?{_DO})){_DO}",
@@ -279,9 +277,8 @@ _MANNERS = tuple(
         rf"{_SPEAK}(?: (?:to )?me| things| everything| stuff)* "
         rf"(?:like (?:a|an|my|i)\b|as if\b|as though\b|only (?:with|in)\b|with (?!{_ONE})\w+ only\b"
         rf"|with [\w-]+ (?:metaphors|analogies|comparisons|examples)\b)",
-        rf"be (?:\w+ly )?{_TONE} (?:with|to|towards) me\b",
-        rf"(?:stay|remain|sound|act|be) (?:more )?{_TONE}(?: with me)?"
-        r" (?:at all times|all the time|with me)",
+        rf"(?:stay|remain|sound|act|be) (?:more |\w+ly )?{_TONE} (?:(?:with|to|towards) me\b"
+        r"|at all times|all the time)",
         r"(?:act|behave|treat me|talk|speak) (?:to me )?(?:as|like) (?:a|an|my|if|someone)\b",
         # a value for a kind of quantity
         rf"(?:(?:write|show|give|quote|display|express|state|put|list|format|use)(?: me)? )"
@@ -296,7 +293,7 @@ _MANNERS = tuple(
         rf"(?!call\b|be\b|let\b){_VERB} (?!{_ONE})[^,.]*\bwhen {_YOU_ANSWER}",
         rf"{_VERB} [^,.]*\b(?:whenever|every time|each time) you\b",
         rf"i (?:want|need|expect|would like) {_PARTS} \w+ (?:every|each|all)\b",
-        rf"no (?:\w+ )?{_PARTS}(?:\W*$| in (?:your )?(?:{ANSWERS})| for me)",
+        rf"(?:no|never any) (?:\w+ )?{_PARTS}(?:\W*$| in (?:your )?(?:{ANSWERS})| for me)",
         rf"(?:skip|avoid|leave out|omit) (?:the |all |any )*{_PARTS}\b"
         r"(?! (?:in|from|of|on) (?:the|my|this|slide|chapter)\b)",
         rf"keep [\w ]{{2,30}} out of your (?:{ANSWERS})\b",
@@ -431,14 +428,15 @@ ON_OFF = {
     }.items()
 }
 _SHORT = (
-    r"short(?:er)?|brief(?:er|ly)?|concise|terse|one-lin\w+|(?:one|two|three) sentences?"
-    rf"|{_LIMIT}|简短|简洁|(?:不要?|别)超过|最多|控制在|[^，。]短"
+    r"short(?:er)?|brief(?:er|ly)?|brevity|concise|terse|one-lin\w+|(?:one|two|three) sentences?"
+    rf"|(?=[^,.]*\b(?:line|word|sentence|paragraph|character)s?\b){_LIMIT}|简短|简洁|[^，。]短"
+    r"|(?:(?:不要?|别)超过|最多|控制在)[^，。]{0,5}?[字句行段]话?(?:以?内)?"
 )
 _LONG = (
     r"(?<!any )(?<!no )longer|long|elaborat\w+|in (?:more )?detail|detailed|thorough"
     r"|as much as you (?:like|want)|(?<!no )(?<!not )(?<!never )(?<!never use )more than|详细|展开"
     r"|长[一些点]"
-    r"|多[^，。]{0,2}[几点些]"
+    r"|多[^，。]{0,2}[几点些两]"
 )
 VALUED = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
@@ -464,8 +462,8 @@ MEANS = {
         "simplified": "simplified|简体",
         "american": r"american|us |u\.s\.|美式",
         "british": "british|uk |英式",
-        "long": _LONG,
         "short": _SHORT,
+        "long": _LONG,
         "simple": "simpl|as if|beginner|dumb|basics|小孩|外行",
         "formal": _FORMAL,
         "informal": _INFORMAL,
@@ -482,18 +480,12 @@ MEANS = {
         "italian": "意大利",
     }.items()
 }
-# Of one kind of text or one person alone.
-OBJECT = re.compile(
-    r"\b(?:e-?mails?|letters?|reports?|code|comments?|subjects?|titles?|posts?|tweets?|documents?"
-    r"|essays?|commits?|translat\w+|(?:to|with|for) (?:my|our|the))\b"
-    r"|邮件|报告|信|代码|注释|作业|文章|翻译",
-    re.IGNORECASE,
-)
 # What says only that an instruction holds, or holds no more: two that differ in it are contrary.
 FORCE = re.compile(
     rf"{_LEAD}(?:(?:{FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU_SHOULD}|{NEED_NOT}|please|ever|only|just"
+    r"|do(?= (?:call|address)\b)"
     r"|stop|not|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
-    rf"|(?:[,;]? *\b(?:{FROM_NOW}|please|only|any ?more|any longer|again|instead"
+    rf"|(?:[,;]? *\b(?:{FROM_NOW}|please|only|after all|any ?more|any longer|again|instead"
     r"|all the time))*\W*$",
     re.IGNORECASE,
 )
@@ -511,49 +503,36 @@ NEGATIVE = re.compile(
     re.IGNORECASE,
 )
 LIFTED = re.compile(
-    r"\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|(?:no|not|never) more than|没关系|没问题|没事"
+    r"(?i)\b\w+(?:n['’]t| not) (?:mind|hurt|bother)\b|(?:no|not|never) more than|没关系|没问题|没事"
     "|(?:不要?|别)超过"
 )  # looks negative, and is not
 _WHILE = "时候|(?<!小)时(?![间区刻候])"
 CONDITION = re.compile(
-    r"\b(?:when|whenever|if (?!you)|unless|except|each time|every time)\b|如果|每当"
+    r"\b(?:when|whenever|if (?!you)|unless|except|each time|every time)\b|如果|每当|除非"
     rf"|{_WHILE}",
     re.IGNORECASE,
 )
 CASE = re.compile(rf"{CONDITION.pattern}|\bfor\b", re.IGNORECASE)
-# What has one value at a time, which the group of each form is.
-_ANSWER = (
-    r"^(?:i (?:\w+ )?(?:want|prefer) |(?:give|keep|make|send|write) )?(?:me |your |the |all |of )*"
+# When the assistant gives anything of a kind, which is no case beside others.
+OF_ANY = re.compile(r",? *\b(?i:when(?:ever)?|if|(?:each|every) time) you (?:give|show|tell) me\b")
+# What has one value at a time.
+EXCLUSIVE = frozenset("language programming currency length level script spelling units".split())
+ADDS = re.compile(r"\b(?:also|too|as well|both|and)\b|也|还", re.IGNORECASE)
+# A sentence without what it is about, if nothing but that it lasts is left.
+BARE = re.compile(
+    rf"^(?!{FROM_NOW})\W*(?:(?:use|write|give me|make it|all|any|no|always|never|just|only"
+    rf"|units?|system|and|in|{ANSWERS})\b\W*)*\b(?:only|ever|always|throughout|{FROM_NOW})"
+    r"(?: with me)?\W*$",
+    re.IGNORECASE,
 )
-_LENGTH = "short|brief|concise|long|shorter|longer|detailed|thorough"
-SUBJECTS = {
-    name: re.compile(form, re.IGNORECASE)
-    for name, form in {
-        "language": (
-            rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{ANSWERS})"
-            rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({LANGUAGE})$"
-            "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙"
-            "|意大利)[文语]来?(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
-        ),
-        "name": (
-            r"^(?:call(?:ing)? me|address(?:ing)? me (?:as|by)) (?:by my |my |as )?"
-            r"(?!(?:on|at|in|by|back|when|after|before|every|later|only|about|to)\b)"
-            r"([^\s,;:]+(?: (?!and\b|but\b|or\b|in\b|on\b|at\b)[^\s,;:]+){0,2})$"
-            r"|^你?(?:叫|称呼|喊)我(?:为|做)?"
-            r"(?![爸妈爷奶哥姐弟妹来去先]|儿子|女儿|老婆|老公|起床|一声)([^，,、；。！？\s]{1,8})$"
-        ),
-        "length": (
-            rf"{_ANSWER}(?:answer|reply|respond|be|{ANSWERS})? ?(?:to be |should be |be )?"
-            rf"({_LENGTH})(?: (?:{ANSWERS}))?$"
-            "|^(?:我(?:更|比较)?(?:喜欢|偏好)|你的?)?(?:回答|回复|答复)?得?(简短|简洁|详细|长|短)"
-            "(?:的(?:回答|回复|答复))?(?:一点|一些|些)?$"
-        ),
-        "units": (
-            r"^(?:i (?:\w+ )?prefer|us(?:e|ing)) (?:the )?(metric|imperial)(?: units?| system)?$"
-            "|^(?:用|使用)(公制|英制)(?:单位)?$"
-        ),
-    }.items()
-}
+CALLED = re.compile(
+    r"^(?:call(?:ing)? me|address(?:ing)? me (?:as|by)) (?:by my |my |as )?"
+    r"(?!(?:on|at|in|by|back|when|after|before|every|later|only|about|to)\b)"
+    r"([^\s,;:]+(?: (?!and\b|but\b|or\b|in\b|on\b|at\b)[^\s,;:]+){0,2})$"
+    r"|^你?(?:叫|称呼|喊)我(?:为|做)?"
+    r"(?![爸妈爷奶哥姐弟妹来去先]|儿子|女儿|老婆|老公|起床|一声)([^，,、；。！？\s]{1,8})$",
+    re.IGNORECASE,
+)
 
 
 # -- what ends one that it names -------------------------------------------------------------------
@@ -601,7 +580,18 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _ASKED_CHINESE = re.compile(r"^\W*请?(?:使用|用|给|写|加上?|回答|改用)")
+# An instruction itself is withdrawn, whatever it says.
+ENDED = re.compile(
+    r"\b(?:take (?:it )?back(?: what i said)?|(?:is|was) a mistake|lift(?:ed)?|nix|revoked?|undo"
+    r"|void|(?:cancel|scrap|drop|ditch|forget|ignore|kill|bin|scratch|lose|end) (?:[\w-]+ ){1,4}"
+    r"(?:rule|ban|limit|cap|restriction|thing))\b",
+    re.IGNORECASE,
+)
+ENDED_CHINESE = re.compile(
+    "作废|撤销|收回|解除|不算数|(?:限制|规[矩定])[^，。]{0,2}取消|取消[^，。]{0,8}(?:限制|规[矩定])"
+)
 CUES = (
+    ("ended", ENDED, ENDED_CHINESE),
     ("asked", _ASKED, _ASKED_CHINESE),
     ("over", _OVER, _OVER_CHINESE),
     ("allowed", _ALLOWED, _ALLOWED_CHINESE),
@@ -616,7 +606,7 @@ OF_OTHERS = re.compile(
     r"|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b|(?:the|these"
     r"|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )|\b(?:i|he|she|they) (?:can"
     r"|could) (?!read)|\b(?:was|were) (?:\w+ )?(?:fine|ok|okay|good|great|nice)\b"
-    r"|\b(?:says|said|told)\b|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿"
+    r"|(?<!what i )\b(?:says|said|told)\b|^\W*(?:[他她它]|(?:我)?(?:妈|爸|妹|弟|哥|姐|儿子|女儿"
     r"|老师|医生|朋友|们|同事|老板[^，]*[都说]))|我们|说好|老师|医生",
     re.IGNORECASE,
 )
@@ -652,13 +642,13 @@ GENERAL = vocabulary(
 GENERAL_CHINESE = re.compile(
     r"回答|回复|答复|直接|给|别(?!字|人)|每段话|后面|最后|开头|结尾|加|每次|每条|每天|以后|今后"
     r"|从现在[起开始]*|可以|不用|不必|不需要|别再|不要|给我|跟我|对我|帮我|我|你|请|都|用|叫|称呼"
-    r"|说话|说|写|一点|一些|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那|个|时候|没关系|表示|标上"
+    r"|说话|说|写|一点|一些|更?喜欢|希望|尽量|就|了|吧|的|地|得|再|也|还是|很|太|这|那|个|时候|没关系|表示|标上"
     r"|总是|始终|永远|推荐|提醒|什么|怎么|现在|偶尔|里|中|上|像|一样|要|能|好|行"
 )
 # The same, or plain words about them, beside which an ending tells of nothing else.
 _PLAIN = (
-    "able actually add after alright also am anything anyway applies aren't around basics "
-    "become before being best bit bother bring broken cancel changed clearer come confuse "
+    "able actually add after alright also am anything anyway applies aren't around ban basics "
+    "become before being best bit bother bring broken cancel cap changed clearer come confuse "
     "continue could cut definitely didn't different ditch doesn't done drop dumb easier "
     "either enough explain explanations feel few first forget format generally goes gone got "
     "great happy hard hear heart help here hm honestly hurt idea ignore include instead isn't "
@@ -673,7 +663,7 @@ _PLAIN = (
 )
 PLAIN = GENERAL.union(*map(vocabulary, _PLAIN.split()))
 PLAIN_CHINESE = re.compile(
-    "稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系|和|"
+    "限制|禁令|字数|稍微|一下|有点|方便|习惯|一定|规矩|规则|这个|那个|看不[懂清]|什么|免了|无所谓|随便|帮我|推荐|提醒|为好|继续|称呼|顺序|关系|和|"
     r"可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
     r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
     r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
@@ -682,7 +672,7 @@ PLAIN_CHINESE = re.compile(
 )
 OWN = re.compile(
     rf"{_JOINED}(?:(?:my|our) |i (?!(?:\w+ )?(?:no longer|need|care|mind|want|prefer|never|gave"
-    r"|was wrong|don['’]t|do not|would)\b)"
+    r"|take|was wrong|don['’]t|do not|would)\b)"
     r"|i(?:['’]d| would) like to\b|the \w+(?: \w+)? (?:is|are)\b"
     rf"|i (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{LANGUAGE})\b(?! (?:{ANSWERS}|rule))"
     rf"|.*\bhave (?:{LANGUAGE})\b"
@@ -702,7 +692,7 @@ OTHER_NAME = re.compile(
 IT = re.compile(r"\b(?:it|them|those|these|that)\b", re.IGNORECASE)
 YOU = re.compile(r"\b(?:you|your|you['’]\w+|okay to|fine to)\b", re.IGNORECASE)
 CASE_CLAUSE = re.compile(
-    r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当)[^,，]*"
+    r"(?:\b(?:when|whenever|(?<!as )if|unless|(?:each|every) time)\b|如果|每当|除非)[^,，]*"
     rf"|.*(?:{_WHILE})",
     re.IGNORECASE,
 )

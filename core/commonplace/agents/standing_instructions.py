@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import product
 
 from ..retrieval.lexical import tokens, vocabulary
 from ..retrieval.utterance_kinds import (
@@ -35,6 +34,7 @@ _RECENT = 4  # turns of a user in which a text that he asked for is at hand
 _CACHED = 1_024  # sentences: those that are stored are read in every turn
 _CACHED_PAIRS = 8_192  # those of 50 instructions are compared in every turn
 _LEAST_SHARED = 0.25  # of the words that an instruction is about
+_PLAIN = vocabulary(" ".join(sorted(wording.PLAIN_WORDS)))
 _OF_CASE = 2  # words that name an instruction by its case
 
 
@@ -110,18 +110,21 @@ def _readable(text: str) -> list[str]:
 
 
 def _is_standing(sentence: str) -> bool:
-    forms = wording.FORMS_CHINESE if wording.HAN.search(sentence) else wording.FORMS
     plain = _plain(sentence)
+    forms = (*wording.FORMS, *(wording.FORMS_CHINESE if wording.HAN.search(plain) else ()))
     read = {plain, wording.REASON.sub("", plain)}
     if not re.match(wording.NEED_NOT, plain, re.IGNORECASE):  # "..., Alice is fine"
         read.add(re.split(" ?[,，]", plain)[0])  # what follows may be a reason of any form
-    return any(form.search(one) for form in forms for one in read)
+    rest = _without_matters(plain)
+    is_bare = rest != plain and bool(wording.BARE.search(rest))
+    return is_bare or any(form.search(one) for form in forms for one in read)
 
 
 @lru_cache(maxsize=_CACHED)
 def _plain(sentence: str) -> str:
     """Cut what stands around what a sentence says: "oh and ... please (my eyes)"."""
-    return wording.LEAD.sub("", wording.POLITENESS.sub("", sentence).strip(" ,，"))
+    plain = wording.LEAD.sub("", wording.POLITENESS.sub("", sentence).strip(" ,，"))
+    return wording.FROM_NOW_LATIN.sub("from now on ", plain)
 
 
 def without_replaced(records: Sequence[Record]) -> list[Record]:
@@ -141,7 +144,7 @@ def without_replaced(records: Sequence[Record]) -> list[Record]:
     for record in records:
         one = _read(record.text)
         is_replaced = not said.isdisjoint(one.meanings) or any(
-            _is_contrary(by, one) or ends(by.text, one.text) for by in newer
+            _replaces(by, one) or ends(by.text, one.text) for by in newer
         )
         if one.is_shown and not is_replaced:
             kept.append(record)
@@ -158,45 +161,51 @@ class _Instruction:
         text: of it.
         meanings: that an older one with the same is replaced by.
         matters: see `_matters`.
+        rest: words of what it is about, beside its matters.
         is_shown: it says what to do, and not only that another one is over.
         is_negative: it forbids, or says that something is not needed.
         has_condition: it holds in some case.
-        has_object: it is about one kind of text or one person alone.
     """
 
     text: str
     meanings: tuple[str, ...]
     matters: Mapping[str, str]
+    rest: frozenset[str]
     is_shown: bool
     is_negative: bool
     has_condition: bool
-    has_object: bool
 
 
 @lru_cache(maxsize=_CACHED)
 def _read(text: str) -> _Instruction:
+    plain = wording.OF_ANY.sub("", text)
     gives = any(
-        not _is_negative(clause)
-        and not {"language", "units", "currency", "programming"}.isdisjoint(_matters(clause))
-        for clause in _clauses(text)
+        not _is_negative(one) and _matters(one).keys() & wording.EXCLUSIVE
+        for one in wording.CLAUSES.split(text)
     )
     return _Instruction(
         text=text,
-        meanings=tuple(_meanings(text)),
+        meanings=tuple(_meanings(plain)),
         matters=_matters(text),
+        rest=_about(_without_matters(wording.REASON.sub("", _plain(plain)))) - _PLAIN,
         is_shown=gives or _is_standing(text),
         is_negative=_is_negative(text),
-        has_condition=bool(wording.CONDITION.search(text)),
-        has_object=bool(wording.OBJECT.search(text)),
+        has_condition=bool(wording.CONDITION.search(plain)),
     )
 
 
-def _is_contrary(newer: _Instruction, older: _Instruction) -> bool:
-    """Return whether an instruction forbids what an older one asked for, or the other way round."""
-    if newer.has_condition or older.has_condition or older.has_object > newer.has_object:
+def _replaces(newer: _Instruction, older: _Instruction) -> bool:
+    """Return whether an instruction says the contrary of an older one, or gives another value."""
+    of, by = older.matters, newer.matters
+    if newer.has_condition or older.has_condition or not older.rest <= newer.rest:
         return False
-    is_contrary = newer.is_negative != older.is_negative
-    return is_contrary and bool(older.matters) and older.matters.items() <= newer.matters.items()
+    if newer.is_negative != older.is_negative:
+        return bool(of) and of.items() <= by.items()
+    if newer.is_negative or newer.rest != older.rest or wording.ADDS.search(newer.text):
+        return False
+    names = of.keys() & wording.EXCLUSIVE
+    is_other = any(name != "units" or of[name] != by.get(name) for name in names)
+    return newer.is_shown and names <= by.keys() and is_other
 
 
 @lru_cache(maxsize=_CACHED)
@@ -211,8 +220,10 @@ def _matters(text: str) -> Mapping[str, str]:
     return found
 
 
-def _clauses(text: str) -> list[str]:
-    return re.split("[,，;；]", text)
+def _without_matters(text: str) -> str:
+    for form in (*wording.VALUED.values(), *wording.ON_OFF.values()):
+        text = form.sub(" ", text)
+    return text
 
 
 def _is_negative(text: str) -> bool:
@@ -228,11 +239,11 @@ def _meanings(text: str) -> list[str]:
         return [
             " ".join(token for token in tokens(plain) if not wording.POLARITY.search(token)) or text
         ]
-    for clause, (name, form) in product([text, *_clauses(text)[:0:-1]], wording.SUBJECTS.items()):
-        found = form.search(force.sub("", clause))
+    for clause in (text, *reversed(wording.CLAUSES.split(text))):
+        found = wording.CALLED.search(force.sub("", clause))
         if found and found.lastindex:
-            value = f"{name}: {normalize(found[found.lastindex])}"
-            return [value] if wording.NEGATIVE.search(clause) else [value, name]
+            name = f"name: {normalize(found[found.lastindex])}"
+            return [name] if wording.NEGATIVE.search(clause) else [name, "name"]
     return [" ".join(sorted(_words(text))) or text]
 
 
@@ -257,6 +268,7 @@ def may_end(sentence: str) -> bool:
 @lru_cache(maxsize=_CACHED_PAIRS)
 def ends(newer: str, older: str) -> bool:
     """Return whether a sentence ends or eases an older instruction that it names."""
+    older = wording.OF_ANY.sub("", older)
     is_of_text = wording.KIND_OF_TEXT.search(older) and not wording.KIND_OF_TEXT.search(newer)
     if is_of_text or not may_end(newer):
         return False
@@ -271,6 +283,7 @@ def ends(newer: str, older: str) -> bool:
         named = newer if wording.IT.search(clause) else clause
         if (
             (not has_case and _gives_another_value(clause, asked, cues))
+            or ("ended" in cues and _is_named(older, older, named))
             or ("over" in cues and _is_named(older, asked, named))
             or (_allows(clause, cues) and _is_named(older, forbidden, named))
         ):
@@ -298,12 +311,11 @@ def _sides(instruction: str) -> tuple[str, str]:
 
 def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
     """Return whether a clause tells of something else than an instruction."""
-    if wording.OWN.search(clause) and not ("over" in cues and clause.lower().startswith("the ")):
+    if wording.OWN.search(clause) and not (
+        cues & {"over", "ended"} and clause.lower().startswith("the ")
+    ):
         return True
-    rest = clause
-    on_off = (form for form in wording.ON_OFF.values() if form.search(older))
-    for form in (*wording.VALUED.values(), *on_off):
-        rest = form.sub(" ", rest)
+    rest = _without_matters(wording.ENDED_CHINESE.sub(" ", wording.ENDED.sub(" ", clause)))
     if wording.HAN.search(clause):
         told = set("".join(wording.HAN.findall(older)))
         plain = wording.PLAIN_CHINESE.sub("", rest)
@@ -341,7 +353,7 @@ def _gives_another_value(newer: str, given: str, cues: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _clause_cues(clause: str) -> frozenset[str]:
-    """Read what a clause says of what it names: "over", "allowed", "asked" or "other"."""
+    """Read what a clause says of what it names: "ended", "over", "allowed", "asked" or "other"."""
     if not clause or wording.OF_OTHERS.search(clause):
         return frozenset()
     place = 1 if wording.HAN.search(clause) else 0
