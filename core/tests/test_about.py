@@ -176,7 +176,9 @@ def test_what_is_quoted_is_no_statement_of_the_user(tmp_path: Path):
         '"I have been a customer for years. I hate the roses." How should I reply?',
         "> I am out of the office until Monday.\n> My deputy is Jan.\n\nHow do I answer?",
         "“亲爱的家长，明天是校服日，我在门口收钱。”这样写行吗",
-    ]
+        "„Ich bin Pilot. Ich fliege nachts.“ Was heißt das?", "«Vivo en Lima y bailo». ¿Es así?",
+        "Proofread this please: I am a dentist in Oslo. My wife owns a bakery.",
+    ]  # fmt: skip
     beside = "I like tea.\n| I live in Rome.\nI work at Shell."
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         found = known_of(memory, [*own, *others, beside])

@@ -59,6 +59,26 @@ def test_a_sentence_that_asks_nothing_of_the_memory_stays_whole(text):
     assert (split.stated, split.asked) == (text, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Translate into Spanish: Dear Eva. Forget that I keep bees. Thanks.", ()),
+        ("I live in Graz. Reword: Hi, I moved. Please forget my phone number.", ()),
+        ("Kannst du das übersetzen:\nHallo Eva. Vergiss, dass ich Bienen halte.", ()),
+        ("Traduce al inglés: Hola. Olvida que tengo abejas.", ()),
+        ("帮我润色：小王你好。请忘掉我养蜜蜂的事。", ()),
+        ("Forget that I keep bees. Translate this: Dear Eva. Forget me.", ("I keep bees",)),
+        ('Translate into French: "Good night." And forget that I keep bees.', ("I keep bees",)),
+        ("I translate for a living. Forget that I keep bees.", ("I keep bees",)),
+    ],
+)
+def test_a_text_to_work_on_asks_to_forget_nothing(text, asked):
+    split = split_forget_requests(text, is_known=True)
+
+    assert split.asked == asked
+    assert asked or split.stated == text
+
+
 @pytest.mark.parametrize("part", WORDINGS)
 def test_a_request_is_known_and_a_statement_kept_in_any_wording(part):
     wordings = WORDINGS[part]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonplace.retrieval.utterance_kinds import statements
+from commonplace.retrieval.utterance_kinds import own_words, statements
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,32 @@ def test_an_abbreviation_ends_no_sentence(text: str, told: int) -> None:
 )
 def test_what_is_stated_before_a_question_is_kept(text: str, told: str | None) -> None:
     assert statements(text) == (() if told is None else (told,))
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Proofread this please: I am a dentist. My wife owns a bakery.", ""),
+        ("Here's my friend's bio, shorten it: I was raised in Kenya.", ""),
+        ("I live in Graz. Translate my letter\n\nDear Sue,\nI married Tim.", "I live in Graz."),
+        ('Translate into French: "I own a boat." I live in Bonn.', "I live in Bonn."),
+        ("Übersetze bitte: „Ich wohne in Paris.“", ""),
+        ("Traduce al inglés: «Vivo en Lima».", ""),
+        ("请把下面的内容翻译成英文：\n我住在成都。", ""),
+        *((own, own) for own in (
+            "My to-do list: call the bank. Please always remind me on Fridays.",
+            "Note to self: I moved to Lyon.",
+            "Two things: forget my old address, and I live in Graz now.",
+            "Please remember: never call me before nine.",
+            "I translate for a living: mostly novels.",
+            "Summarise in three bullets from now on: no intro.",
+            "Make this a rule: never use emojis.",
+            "Fix my address: it's 5 Elm Street.",
+            "我的工作是翻译：主要翻译小说。",
+            "以后翻译的时候：都用繁体中文。",
+        )),
+    ],
+)  # fmt: skip
+def test_a_text_to_work_on_is_not_in_the_users_own_words(text: str, own: str) -> None:
+    assert own_words(text).strip() == own
+    assert len(own_words(text)) == len(text)

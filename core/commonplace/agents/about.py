@@ -10,7 +10,7 @@ from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.replacement import since
 from ..retrieval.statement_words import CLOSE, WEAK, is_negated, values_in
-from ..retrieval.utterance_kinds import normalize, statements
+from ..retrieval.utterance_kinds import normalize, own_words, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
 from .standing_instructions import MARK, told_at, without_replaced
@@ -18,8 +18,8 @@ from .standing_instructions import MARK, told_at, without_replaced
 # Code, tables, lines of a mail, and what stands between quotation marks, which are no inches.
 _QUOTED = re.compile(
     r"(```|~~~)(?s:.*?)(?:\1|\Z)|^[^\S\n]*[>|].*"
-    r"|(?P<brief>(?<![^\W_])\"[^\"]{0,11}\"|[“「『][^”」』]{0,11}[”」』])"
-    r"|(?<![^\W_])\"[^\"]*\"|[“「『][^”」』]*[”」』]",
+    r"|(?P<brief>(?<![^\W_])\"[^\"]{0,11}\"|[“„«「『][^”“»」』]{0,11}[”“»」』])"
+    r"|(?<![^\W_])\"[^\"]*\"|[“„«「『][^”“»」』]*[”“»」』]\.?",
     re.MULTILINE,
 )
 _READ = 1_000
@@ -85,7 +85,7 @@ def _known(record: Record) -> Known | None:
     """Read what a record states; None for what is no statement of the user's."""
     if record.origin in ("tool", "document") or record.role not in (None, "user"):
         return None
-    text = _stated(split_forget_requests(record.text).stated)
+    text = _stated(own_words(split_forget_requests(record.text).stated))
     if not text:
         return None
     return Known(text=text, record=record, since=since(record), until=record.valid_to)

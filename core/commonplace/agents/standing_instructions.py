@@ -16,6 +16,7 @@ from ..retrieval.utterance_kinds import (
     is_small_talk,
     needs_no_memory,
     normalize,
+    own_words,
     sentence_spans,
     sentences,
 )
@@ -34,7 +35,6 @@ _RECENT = 4  # turns of a user in which a text that he asked for is at hand
 _CACHED = 1_024  # sentences: those that are stored are read in every turn
 _CACHED_PAIRS = 8_192  # those of 50 instructions are compared in every turn
 _LEAST_SHARED = 0.25  # of the words that an instruction is about
-_PLAIN = vocabulary(" ".join(sorted(wording.PLAIN_WORDS)))
 _OF_CASE = 2  # words that name an instruction by its case
 
 
@@ -92,7 +92,7 @@ def _readable(text: str) -> list[str]:
     """Split a text into the sentences that may instruct."""
     if len(text) > _MAX_MESSAGE:
         return []
-    own = wording.QUOTED.sub(" \n ", text)
+    own = wording.QUOTED.sub(" \n ", own_words(text))
     said: list[str] = []
     for start, end, _ in sentence_spans(own):
         is_of_last = said and wording.ALWAYS_ALONE.search(_plain(own[start:end]))
@@ -187,7 +187,7 @@ def _read(text: str) -> _Instruction:
         text=text,
         meanings=tuple(_meanings(plain)),
         matters=_matters(text),
-        rest=_about(_without_matters(wording.REASON.sub("", _plain(plain)))) - _PLAIN,
+        rest=_about(_without_matters(wording.REASON.sub("", _plain(plain)))) - wording.PLAIN,
         is_shown=gives or _is_standing(text),
         is_negative=_is_negative(text),
         has_condition=bool(wording.CONDITION.search(plain)),

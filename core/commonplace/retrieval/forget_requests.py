@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from .statement_words import CHINESE_PEOPLE, PEOPLE
-from .utterance_kinds import is_small_talk, needs_no_memory, sentence_spans
+from .utterance_kinds import is_small_talk, needs_no_memory, own_words, sentence_spans
 
 _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others wrote
 
@@ -279,12 +279,12 @@ def _split(text: str, is_known: bool) -> ForgetSplit:
     kept: list[str] = []
     asked: list[str] = []
     meant: list[str] = []
-    is_introduced, previous, stated = False, "", ""
+    is_introduced, previous, stated, own = False, "", "", own_words(text)
     for start, end, after in sentence_spans(text):
         body = text[start:end]
         if meant and _RESTATES.match(f"{meant[-1]}\n{body}"):
             continue
-        is_other = is_introduced or _QUOTED.search(text[:start])
+        is_other = is_introduced or own[start:end] != body or _QUOTED.search(text[:start])
         if meant and not stated and not is_other:
             body = readable(body, meant[-1])
         free = is_known * (

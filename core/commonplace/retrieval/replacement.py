@@ -477,7 +477,7 @@ def _is_of_another(newer: _Told, older: _Told) -> bool:
 
 
 def _only_adds(newer: _Told, older: _Told) -> bool:
-    """Tell whether the newer one begins as the older one does and goes on: "..., near the river"."""
+    """Tell whether the newer one says the older one again and goes on: "..., near the river"."""
     if not older.values or newer.closes or newer.goes_on:
         return False
     return newer.longest[: len(older.longest)] == older.longest

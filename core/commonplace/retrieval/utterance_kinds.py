@@ -53,9 +53,12 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 # A request for what was told, or for a text to be made: it tells nothing that lasts.
-_POLITE = r"^\W*(?:(?:and|so|but|hey|please|also|now|then|ok|okay|can you|could you|would you),? )*"
+_POLITE = (
+    r"(?:(?:and|so|but|hey|hi|hello|please|also|now|then|ok|okay|thanks|can you|could you|would you"
+    r"|i (?:need|want) you to|i['’]d like you to|por favor|puedes|podrías),? ){0,9}+"
+)
 _REQUEST = re.compile(
-    _POLITE + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
+    rf"^\W*{_POLITE}" + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
     r" (?!that\b|to\b|when i\b)|translate|summari[sz]e|proofread|paraphrase|rewrite|calculate"
     r"|compute|convert (?=.?\d)|generate|suggest|recommend|define|brainstorm|come up with"
     r"|(?:help|find) (?:me|us)\b|(?:write|draft|compose|outline|design|think of|give (?:me|us)"
@@ -64,15 +67,26 @@ _REQUEST = re.compile(
     r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|.{0,20}换算|计算|生成|列出|推荐|讲一?个|说个|数一|(?:起草|草拟|设计)一|想[一两三几]?[个些条])",
     re.IGNORECASE,
 )
-_TRANSFORM = re.compile(
-    _POLITE
-    + r"(?:translate|summari[sz]e|proofread|paraphrase|rewrite|repeat|spell|count|convert|fix"
-    r"|correct|say|make|shorten|simplify|capitali[sz]e|reverse|sort)"
-    r"(?: (?:all |up )?the \w+(?: \w+)? (?:in|of))? (?:(?:this|these|it|the following|after me)\b"
-    r"|the (?:spelling|grammar|typos?|punctuation)\b)[^:\n]{0,60}:"
-    r"|^\W*(?:请|帮我|麻烦你?)*(?:把|将|跟)?[^：:\n]{0,20}(?:翻译|改写|改成|改为|润色|缩写|总结|错别字"
-    r"|语法|标点|念一遍|重复|几个字|多少个字|读一遍)[^：:\n]{0,12}[：:]",
-    re.IGNORECASE,
+# A request to work on a text, up to its colon or line break, and the text behind: a quotation where
+# something else follows, otherwise all.
+_MATERIAL = re.compile(
+    r"(?:\A|(?<=[.!?;,:…，。！？；：])|(?<=\n)[^\S\n]*\n)[\s¿¡]{0,9}"
+    r"(?:(?:here(?:['’]s| is)|this is|hier ist|aquí (?:está|va)|这是)[^.,，:：;\n]{0,80}[,，;] ?)?"
+    rf"(?:{_POLITE}"
+    r"(?:(?:help me |(?:(?:bitte|k[aö]\w+st du)\b(?:(?!immer)[^.:\n]){0,60}?)?\b)(?:translate"
+    r"|shorten|summari[sz]e|proofread|paraphrase|rewrite|rephrase|reword|simplify|übersetz\w*"
+    r"|formulier\w*|fasse|traduc\w+|resúme\w*|reescrib\w*|how (?:do|can|would) (?:i|you) say)\b"
+    r"|(?:repeat|spell|count|convert|fix|correct|say|make|polish|tighten|improve|check|edit|sort"
+    r"|(?:bitte )?(?:korrigier|verbesser)\w*|corrige|mejora|resume)(?: the [\w ]{1,20} (?:in|of))?"
+    r" (?:(?:this|these|it|the following|after me|die|das|den|diese[nrs]?|folgende\w*|est[aeo]|el"
+    r"|la)\b(?! out\b)|the (?:spelling|grammar|typos?|punctuation)\b))"
+    r"|(?:你好|请|帮我|麻烦你?|再|能不能|能|可以|\s){0,9}+(?!我)(?:(?!以后|每次)[^：:\n。！？]){0,20}(?:翻译|改写|改[成为](?![：:])"
+    r"|润色|缩写|总结|错别字|语法|标点|念一遍|重复|几个字|多少个字|读一遍|怎么说)(?!是))"
+    r"(?![^:：\n]{0,80}\b(?:from now|always|never|every|when|rules?|ab jetzt|immer|siempre)\b)"
+    r"[^:：\n.!?。！？]{0,80}(?:[:：]|[^\S\n]*\n|[.!?。！？][^\S\n]*\n[^\S\n]*\n)\s*+"
+    r"(?>(?:\"[^\"]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|「[^」]+」|```.+?```)[.!?。！？\s]*"
+    r"(?=\Z|(?<=\n)|(?-i:[^\W\da-z_]))|.+)",
+    re.IGNORECASE | re.DOTALL,
 )
 # What an assistant says that knows nothing.
 _IGNORANCE = re.compile(
@@ -268,7 +282,16 @@ def needs_no_memory(text: str) -> bool:
 
     It asks to transform what comes with it, goes on with what was just done, or asks for a sum.
     """
-    return is_small_talk(text) or _TRANSFORM.search(text) is not None or _follows_up(text)
+    return is_small_talk(text) or _MATERIAL.fullmatch(text) is not None or _follows_up(text)
+
+
+@kept_if_short
+def own_words(text: str) -> str:
+    """Blank out each text that comes with a request to work on it, and the request.
+
+    What it says is not the user's own. What stands elsewhere keeps its place.
+    """
+    return _MATERIAL.sub(lambda found: "\n".ljust(len(found[0])), text)
 
 
 def _follows_up(text: str) -> bool:
