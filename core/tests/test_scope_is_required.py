@@ -62,6 +62,7 @@ PORTS = {
 # Methods of `Memory` (each with its twin) and of an agent's memory that take none, and why.
 PUBLIC = {
     "AgentMemory.counters": NO_ROWS,
+    "AgentMemory.acall": "the call that it awaits has one",
     "AgentMemory.aclose": NO_ROWS,
     "AgentMemory.raise_misconfiguration": NO_ROWS,
     "AgentMemory.reopen_misconfigured": NO_ROWS,

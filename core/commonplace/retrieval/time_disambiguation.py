@@ -113,11 +113,8 @@ def _is_english_time(before: str, told: str, after: str, kind: str, signs: str) 
 def _is_english_weekday(before: str, after: str) -> bool:
     if _CAPITAL_BEFORE.search(before) or _CAPITAL_AFTER.match(after) or _WHO.search(before):
         return False
-    if _PARTS_OF_DAYS.match(after):
-        return False
-    if _ON.search(before) or _BEGINNING.search(before):
-        return True
-    return _END.match(after) is not None or _PART_OF_DAY.match(after) is not None
+    is_plain = _ON.search(before) or _BEGINNING.search(before) or _END.match(after)
+    return not _PARTS_OF_DAYS.match(after) and bool(is_plain or _PART_OF_DAY.match(after))
 
 
 def _is_english_month(before: str, told: str, after: str, kind: str) -> bool:
@@ -173,13 +170,11 @@ _TOLD_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _TOLD_AHEAD = re.compile(
-    r"\b(?:will|won't|shall|going to|gonna|must|need to|have to|have an?|plan(?:ning)? to|due"
-    r"|deadline|upcoming|scheduled|is|are|starts?|begins?|leaves?|leaving|flying|moving"
-    r"|i'm|we're|werden?|wird|werde|wirst|muss|müssen|möchte|will|soll|ist|sind|findet|habe"
-    r"|beginnt|fliege|fahre|ziehe|fällt|voy|vas?|vamos|van|tengo|tenemos|tiene|es|son|debo|hay"
-    r"|será|tendr\w+|\w{3,}ar[éá]|\w{3,}er[éá]|\w{3,}ir[éá]|empieza|vais|allons|dois|est|sont"
-    r"|aura|aurai|sera|serai|pars|commence|prévue?|j'ai)\b|['’]ll\b"
-    r"|要|[会會](?![いうえっ议議社])|将|將|打算|准备|準備|计划|計劃|有|在|是|予定|つもり|ます|です|だ(?=[。、\s]|$)|ある",
+    r"\b(?:won't|shall|must|need to|have to|have an?|plan(?:ning)? to|due|deadline|upcoming|is|are"
+    r"|starts?|begins?|leaves?|leaving|flying|moving|i'm|we're|muss|müssen|möchte|soll|ist|sind"
+    r"|findet|habe|beginnt|fliege|fahre|ziehe|fällt|voy|vas?|vamos|van|tengo|tenemos|tiene|es|son"
+    r"|debo|hay|tendr\w+|empieza|vais|allons|dois|est|sont|pars|commence|j'ai)\b"
+    r"|有|在|是|ます|です|だ(?=[。、\s]|$)|ある",
     re.IGNORECASE,
 )
 _AHEAD_ANYWAY = re.compile(
@@ -191,6 +186,15 @@ _AHEAD_ANYWAY = re.compile(
 _NOT_COUNTED = re.compile(r"\bthe\s+$", re.IGNORECASE)
 _OF_SOMETHING = re.compile(r"\s+(?:of|before|after)\b|(?<=日)子")
 _OF_ANOTHER = re.compile(r"(?:following|previous)\b", re.IGNORECASE)
+_OFFSET = re.compile(  # up to the end of a time
+    r"(?i)\b(?:days|weeks?|fortnights?|months?|tagen?|wochen?|monaten?|jours|semaines?|días"
+    r"|semanas?)\s+(?:from|after|before|nach|vor|après|avant|(?:después|antes)\s+de)\s+"
+    r"(?!(?:last|next)$)\S+(?:\s+\S+)?$|\b(?:über)?morgen\s+in\s+\w+\s+\w+$"
+)
+_OFFSET_BEHIND = re.compile(
+    r"(?i)\s+(?:week\b(?!\s+(?:\d|one|two|three))|(?:from|after|before)\s+(?:next\s|tomorrow"
+    r"|(?!to)\w+day\b)|in\s+\w+\s+(?:wochen?|tagen|monaten?)\b)|(?:[之以]后|算?起)[\d一二两三四五六七八九十]"
+)
 _STATED = 200  # characters before and after a time, at most, that tell when its sentence is
 
 
@@ -200,9 +204,14 @@ def is_ahead(text: str, first: int, last: int) -> bool:
     start = max((one.end() for one in _SENTENCE_ENDS.finditer(before)), default=0)
     end = _SENTENCE_ENDS.search(after)
     sentence = f"{before[start:]} {after[: end.start()] if end else after}"
-    if _AHEAD_ANYWAY.search(sentence):
-        return True
-    return _TOLD_AHEAD.search(sentence) is not None and _TOLD_BEFORE.search(sentence) is None
+    is_told = _TOLD_AHEAD.search(sentence) and not _TOLD_BEFORE.search(sentence)
+    return bool(is_told or _AHEAD_ANYWAY.search(sentence))
+
+
+def is_offset(text: str, first: int, last: int) -> bool:
+    """Tell whether a time is counted from another one, or another from it: "tomorrow week"."""
+    before = text[max(0, first - _AROUND) : last]
+    return bool(_OFFSET.search(before) or _OFFSET_BEHIND.match(text, last))
 
 
 def is_counted(text: str, first: int, last: int) -> bool:

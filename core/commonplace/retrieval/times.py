@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from .time_disambiguation import is_ahead, is_counted, is_time
+from .time_disambiguation import is_ahead, is_counted, is_offset, is_time
 from .time_words import (
     ARABIC,
     EASTERN,
@@ -92,7 +92,7 @@ def counted_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
         if (rule in _OPEN and steps is None) or rule not in _COUNTED or "Y" in values:
             continue
         is_told = is_ahead if rule is _read_ahead else is_counted
-        if rule is not _read_day and not is_told(text, *span):
+        if is_offset(text, *span) or (rule is not _read_day and not is_told(text, *span)):
             continue
         read = _read(rule, values, today)
         if read is None:
