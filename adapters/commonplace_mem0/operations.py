@@ -504,17 +504,17 @@ def reset() -> Plan[None]:
     """Erase every scope of this store, and nothing else in its database.
 
     Raises:
-        VectorStoreError: additions that were not waited for are pending, and will still be stored.
+        VectorStoreError: what came meanwhile is pending, and will still be stored.
     """
-    backlog = yield call("flush", RESET_TIMEOUT)  # an addition has its scope once it is written
     dead = yield call("admin.dead_letters")
     scopes = {*(yield call("admin.list_scopes")), *(letter.scope for letter in dead)}
     for owner in {Scope(user_id=x.user_id) if x.user_id else x for x in scopes}:
         yield call("forget", owner)
-    if backlog.pending:
+    backlog = yield call("flush", 0.0)
+    if backlog.pending and (backlog := (yield call("flush", RESET_TIMEOUT))).pending:
         raise VectorStoreError(
-            f"{backlog.pending} additions are pending. See flush() for what they wait for, and "
-            "call reset() again."
+            f"All that was stored or pending is erased; {backlog.pending} additions came meanwhile "
+            "and are pending. See flush() for what they wait for, and call reset() again."
         )
 
 

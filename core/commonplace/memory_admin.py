@@ -230,9 +230,10 @@ class MemoryAdmin:
         return graph.scope_of(record_id)
 
     def list_scopes(self) -> Sequence[Scope]:
-        """List every scope that has records, live or deleted, in no order."""
-        graph = self._graph()
-        return graph.list_scopes()
+        """List every scope that has records, live, deleted or not written yet, in no order."""
+        graph, journal = self._graph(), self._parts().runtime.engines.journal
+        pending = journal.pending(limit=max(1, journal.count().pending))
+        return list({*graph.list_scopes(), *(op.scope for op in pending)})
 
     def was_forgotten(self, scope: Scope, *, since: datetime | None = None) -> bool:
         """Tell whether an erasure that covers the scope was accepted, at or after a moment.

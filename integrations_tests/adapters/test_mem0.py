@@ -516,25 +516,50 @@ def test_reset_erases_every_scope(m):
 # -- time ---------------------------------------------------------------------------------------
 
 
-def test_reset_also_takes_what_was_still_on_its_way(tmp_path, monkeypatch):
-    go = threading.Event()
+def down(messages):
+    raise TimeoutError("down")
+
+
+def test_reset_also_takes_what_was_still_on_its_way(tmp_path):
+    started = threading.Event()
 
     def answer(messages):
-        go.wait(60)
+        started.set()
+        time.sleep(0.2)
         return '{"facts": ["Alice likes tea"]}'
 
     with Memory.from_config(config(tmp_path, llm=answer)) as m:
-        drain = m.core.flush
         m.add("I like tea", user_id="alice", wait=False)
-        with monkeypatch.context() as patch:
-            patch.setattr("commonplace_mem0.operations.RESET_TIMEOUT", 0.0)
-            with pytest.raises(VectorStoreError, match="1 additions"):
-                m.reset()
-        monkeypatch.setattr(m.core, "flush", lambda timeout: (go.set(), drain(timeout))[1])
+        started.wait(10)
         m.reset()
 
         assert {"pending": 0, "failed": []} == m.flush()
         assert [] == m.get_all(user_id="alice")["results"]
+
+
+def test_reset_erases_what_is_pending_while_the_model_is_down(tmp_path):
+    with Memory.from_config(config(tmp_path, llm=down)) as m:
+        m.add("b", user_id="bob", infer=False)
+        m.add("I like tea", user_id="alice", wait=False)
+        m.reset()
+
+        assert {"pending": 0, "failed": []} == m.flush(0.0)
+        assert [] == m.core.admin.list_scopes()
+
+
+def test_reset_tells_what_came_meanwhile(tmp_path, monkeypatch):
+    with Memory.from_config(config(tmp_path, llm=down)) as m:
+        drain = m.core.flush
+
+        def flush(timeout):  # as another thread would add
+            m.add("I like tea", user_id="alice", wait=False)
+            return drain(0.0)
+
+        monkeypatch.setattr(m.core, "flush", flush)
+        with pytest.raises(VectorStoreError, match="is erased; 2 additions came meanwhile"):
+            m.reset()
+        monkeypatch.undo()
+        m.reset()
 
 
 def test_reset_also_takes_what_could_not_be_written(tmp_path):
