@@ -286,17 +286,15 @@ class CommonplaceMemoryStore:
         return len(owned)
 
     async def initialize(self) -> None:
-        """Follow the turns of the agent that begins, and have the embedder loaded meanwhile.
+        """Follow the turns of the agent that begins, and open the memory, or raise as that does.
 
-        Raises:
-            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: the
-                memory cannot be opened as it is configured.
+        What may be over at the first call, such as a lock, is not raised.
         """
         self._memory.prepare()
         agent = _beginning_agent(self._agent_memory.warn) if self._fixed_scope is None else None
         if agent is not None:
             TurnFollower(self._memory).init_agent(agent)
-        with suppress(Exception):  # what an operator need not mend may be over at the first call
+        with suppress(Exception):
             await await_within(WRITE_PATIENCE, "opening the memory", self._memory.aget())
         self._agent_memory.raise_misconfiguration()
 

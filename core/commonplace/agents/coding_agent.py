@@ -73,8 +73,7 @@ def run_hook(event: Mapping[str, Any], memory: "Memory", owner: Scope) -> dict[s
     if name == "UserPromptSubmit" and not _OF_PROGRAM.match(prompt):
         held = [one.text for one in _transcript(event.get("transcript_path"), is_held=True)]
         found = agent.recall(scope, prompt, Conversation(texts=held))
-        times = Counter[str]()
-        turn = _turn("user", prompt, times)
+        turn = _turn("user", prompt, times := Counter[str]())
         while turn and memory.get_many(turn_record_ids(turn[:1], scope, POLICY), scope):
             turn = _turn("user", prompt, times)
         agent.write(turn, scope)
@@ -96,15 +95,11 @@ def _shown(name: str, matches: list[Match]) -> dict[str, Any]:
 
 
 def _turn(role: Role, text: str, times: Counter[str]) -> list[Message]:
-    """Make the messages of a turn, whose id tells how often the session has these words.
-
-    Args:
-        times: how often it had each turn before; counts this one.
-    """
+    """Make the messages of a turn; its id tells how often it was said, which `times` counts."""
     if role == "user" and _OF_PROGRAM.match(text):
         return []
-    times[hash_id(role, text)] += 1
-    again = times[hash_id(role, text)]
+    times[role + text] += 1
+    again = times[role + text]
     message_id = hash_id(role if again == 1 else f"{role} {again}", text)
     return to_messages(shorten(text, _MAX_TURN), role, "", message_id)
 
