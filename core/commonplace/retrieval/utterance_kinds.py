@@ -270,11 +270,8 @@ _GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night
 def is_small_talk(text: str) -> bool:
     """Return whether a text only greets, thanks or agrees, or has no word."""
     plain = normalize(text)
-    if not plain:
-        return True
-    if len(plain) > _SHORT:
-        return False
-    return bool(_SMALL_TALK.fullmatch(plain) or _GREETING.fullmatch(plain))
+    is_said = len(plain) <= _SHORT and (_SMALL_TALK.fullmatch(plain) or _GREETING.fullmatch(plain))
+    return not plain or bool(is_said)
 
 
 def needs_no_memory(text: str) -> bool:
@@ -282,23 +279,16 @@ def needs_no_memory(text: str) -> bool:
 
     It asks to transform what comes with it, goes on with what was just done, or asks for a sum.
     """
-    return is_small_talk(text) or _MATERIAL.fullmatch(text) is not None or _follows_up(text)
+    if is_small_talk(text) or _MATERIAL.fullmatch(text):
+        return True
+    plain = normalize(text)
+    return len(plain) <= _SHORT and bool(_FOLLOW_UP.fullmatch(plain) or _SUM.fullmatch(text))
 
 
 @kept_if_short
 def own_words(text: str) -> str:
-    """Blank out each text that comes with a request to work on it, and the request.
-
-    What it says is not the user's own. What stands elsewhere keeps its place.
-    """
+    """Blank out each text that comes with a request to work on it, and that request."""
     return _MATERIAL.sub(lambda found: "\n".ljust(len(found[0])), text)
-
-
-def _follows_up(text: str) -> bool:
-    plain = normalize(text)
-    if len(plain) > _SHORT:
-        return False
-    return bool(_FOLLOW_UP.fullmatch(plain) or _SUM.fullmatch(text))
 
 
 def sentences(text: str) -> list[str]:
