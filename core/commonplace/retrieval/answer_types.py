@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from ..models.stop_words import COMMON_ENGLISH
+from ..patterns import lazy_pattern
 
 _READ = 1_200  # characters of a text; whether an answer stands further back is unknown
 _LIKELY = 0.5  # the fit of a name that may be that of a person, of a place or of a thing
@@ -35,7 +36,7 @@ _Table = tuple[tuple[AnswerType | None, re.Pattern[str]], ...]
 
 def _table(*rows: tuple[str, str], before: str = "") -> _Table:
     return tuple(
-        (AnswerType(name) if name else None, re.compile(f"{before}(?:{words})"))
+        (AnswerType(name) if name else None, lazy_pattern(f"{before}(?:{words})"))
         for name, words in rows
     )
 
@@ -157,9 +158,9 @@ _ARABIC = _table(
     ("", r"\bما(?:ذا)?\b|كيف"),
     ("yes_no", r"^\W*هل\b"),
 )
-_KANA = re.compile("[\u3040-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff]")
-_ARABIC_SCRIPT = re.compile("[\u0600-\u06ff]")
+_KANA = lazy_pattern("[\u3040-\u30ff]")
+_HAN = lazy_pattern("[\u3400-\u9fff]")
+_ARABIC_SCRIPT = lazy_pattern("[\u0600-\u06ff]")
 
 # What answers have.
 _MONTHS = (
@@ -192,7 +193,7 @@ _Answers = dict[AnswerType, re.Pattern[str]]
 
 
 def _answers(**patterns: str) -> _Answers:
-    return {AnswerType(name): re.compile(words) for name, words in patterns.items()}
+    return {AnswerType(name): lazy_pattern(words) for name, words in patterns.items()}
 
 
 _LATIN_ANSWERS = _answers(
@@ -290,17 +291,17 @@ _ARABIC_ANSWERS = _answers(
 # Whose patterns tell capitals, with what ignores case in groups; the others read small letters.
 _CASED = frozenset({AnswerType.WHERE, AnswerType.WHO, AnswerType.NAME})
 # Words of the languages that the tables know: without one, what is not found is unknown.
-_KNOWN = re.compile(
+_KNOWN = lazy_pattern(
     r"(?i:\b(?:i|i['’]m|i['’]ve|my|our|the|is|are|was|and|she|he|has|a|it|they|we|you|ich|mein|meine"
     r"|der|die|das|ist|und|hat|mi|el|los|las|tiene|soy|nuestr[oa])\b)"
 )
 # Whose absence tells nothing: a reason needs no "because".
 _UNMARKED = frozenset({AnswerType.WHY})
 _MAYBE_UNMARKED_CJK = _UNMARKED | {AnswerType.WHO, AnswerType.NAME}
-_CAPITAL = re.compile(
+_CAPITAL = lazy_pattern(
     rf"(?<=[a-zäöüß,:] )(?!(?i:i|{_MONTHS}|{_DAYS}|may)\b)[A-ZÄÖÜÁÉÍÓÚÑ]\w|^\W*[A-Z]\w+['’]s? "
 )
-_FIRST_WORD = re.compile(r"^\W*([A-ZÄÖÜÁÉÍÓÚÑ]\w+)")
+_FIRST_WORD = lazy_pattern(r"^\W*([A-ZÄÖÜÁÉÍÓÚÑ]\w+)")
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from ..patterns import lazy_pattern
 from .statement_words import CHINESE_PEOPLE, PEOPLE
 from .utterance_kinds import is_small_talk, needs_no_memory, own_words, sentence_spans
 
@@ -18,7 +19,7 @@ _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others
 
 
 def _pattern(*forms: str) -> re.Pattern[str]:
-    return re.compile("|".join(forms), re.IGNORECASE | re.DOTALL)
+    return lazy_pattern("|".join(forms), re.IGNORECASE | re.DOTALL)
 
 
 _BREAK = _pattern(
@@ -77,7 +78,7 @@ _CHINESE_VERB = _pattern(
     r"|(?P<keep>(?:记(?:下|录(?![里中删清去抹移全]))|存|保[存留]|储存|留)[着下]?来?)))(?:一下|所有)?"
     r"(?P<rest>.*?)(?P<end>(?:[了吧呗啦哦啊呢呀掉]|(?:好|可以|行)?吗|好不好|谢谢|一下|求你|[\W_])*)$"
 )
-_CHINESE_TEXT = re.compile("[\u4e00-\u9fff]")
+_CHINESE_TEXT = lazy_pattern("[\u4e00-\u9fff]")
 # Which of what was told, the user's information and all that is his own each of them may mean.
 _KINDS = {"forget": 3, "recall": 3, "forgotten": 3, "erase": 2, "keep": 2, "erased": 2, "drop": 1}
 _WISH = _pattern(rf"\b(?:{_ASKING}|you|stop|longer|not|ok)\b|[\u4e00-\u9fff]")
@@ -149,6 +150,7 @@ _WISHED = _pattern(
     r"|you should)\b|[请吧你别帮]|麻烦|拜托|能不能|可以"
 )
 # What was told to the memory: no other place has it.
+_OF_MINE = lazy_pattern("我.{0,6}的.{1,8}$")
 _TOLD = _pattern(
     rf"that (?:{_WHO}|(?:\w+ )?about (?:me|my|our)\b)|(?:.* )?(?:everything|anything|all|info\w*"
     r"|details|(?:fact|record|mention|trace)s?) (?:about|that|of|on) (?:me|us|my|our|i)\b",
@@ -223,9 +225,9 @@ _BEHIND = _pattern(
     r"|have|do|did|does|should|could|would|must|can)(?:n['’]?t)?|never|not|none|too|just|only|rather"
     r"|wrong|(?-i:[a-z])+\W*$)(?![\w'’]).*|.*\b(?:tell|say|share|mention|keep) (?:it|that)\b.*",
 )
-_PARTICIPLE = re.compile(r" (?:got|\w+ed)\b")  # "'s" may be "is" or "has"
+_PARTICIPLE = lazy_pattern(r" (?:got|\w+ed)\b")  # "'s" may be "is" or "has"
 _KEEP = _pattern(r"^\s*(?:but |and )?keep that ")
-_HOLDS = re.compile(
+_HOLDS = lazy_pattern(
     r"\d|@|(?<=\w )[A-Z]\w|\b(?:now|instead|these days|should be)\b|现在|[改新换搬]"
 )
 _VAGUE = _pattern(
@@ -239,7 +241,7 @@ _NAMED = _pattern(
     r"|(?:.* (?:about|with) )?(?P<name>(?-i:[A-Z])\w+)(?: and .*)?$"
 )
 _PERSON = _pattern(rf"\b(?:{'|'.join(PEOPLE)})\b|(?:ist|tor|yer|ex)$")
-_CHINESE_NAMED = re.compile(
+_CHINESE_NAMED = lazy_pattern(
     rf"(我?[^的]{{1,5}})的{_CHINESE_DATA}|((?:我们?[的家]?)?{CHINESE_PEOPLE}(?:[小老阿].)?).*"
     r"|(我们?的[^的]{1,5})"
 )
@@ -354,10 +356,11 @@ def readable(clause: str, named: str) -> str:
         return clause
     rest, pronoun = found["rest"] or "", found["pronoun"] or ""
     is_held = bool(_HOLDS.search(rest) or (not pronoun and _HOLDS.search(clause)))
-    of = (_CHINESE_NAMED if _CHINESE_TEXT.search(named) else _NAMED).fullmatch(named)
+    is_chinese = _CHINESE_TEXT.search(named) is not None
+    of = (_CHINESE_NAMED if is_chinese else _NAMED).fullmatch(named)
     if of is None or not pronoun or (_VAGUE.search(rest) and not is_held):
         return clause if is_held else ""
-    if of.re is _CHINESE_NAMED:
+    if is_chinese:
         noun = of[1] or of[2] or of[3]
     elif pronoun.lower() in {"he", "she"}:
         noun = of["owner"] or of["name"] or (of["noun"] if _PERSON.search(of["noun"]) else "")
@@ -386,7 +389,7 @@ def _is_topic(clause: str) -> bool:
     """Return whether a clause only names what "it" means: "My blood type? Please forget it."."""
     what = clause.strip(" ,，?？")
     is_stated = re.match(r"i\b|.*(?:\b(?:is|are|was)\b|[了是在有\d])", what, re.IGNORECASE)
-    forms = (_TOLD, _INFORMATION, re.compile("我.{0,6}的.{1,8}$"))
+    forms = (_TOLD, _INFORMATION, _OF_MINE)
     return not is_stated and any(form.match(what) for form in forms)
 
 

@@ -13,7 +13,6 @@ are; among languages in Latin letters the text decides.
 
 import functools
 import itertools
-import re
 import threading
 import unicodedata
 import zlib
@@ -23,6 +22,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..models.stop_words import COMMON_ENGLISH, NAME_PARTICLES, STOP_WORDS, STOP_WORDS_OF
+from ..patterns import lazy_pattern
 from ..ports.stores import Terms
 from ..types import fold
 
@@ -39,12 +39,12 @@ _CACHED_CHARACTERS = 2_000
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 # A combining mark belongs to its letter, an apostrophe does not.
 _MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
-_PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
+_PARTS = lazy_pattern(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
 # What a question's "what's", "don't" and "I'll" shorten, which no text is looked for by.
-_SHORTENED = re.compile(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b")
-_ASCII_WORD = re.compile("[a-z0-9]+")
-_CJK_CHARACTER = re.compile(rf"[{CJK}]")
-_SPACES = re.compile(rf"[{CJK}]|\s+")
+_SHORTENED = lazy_pattern(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b")
+_ASCII_WORD = lazy_pattern("[a-z0-9]+")
+_CJK_CHARACTER = lazy_pattern(rf"[{CJK}]")
+_SPACES = lazy_pattern(rf"[{CJK}]|\s+")
 
 
 # -- languages -------------------------------------------------------------------------------------
@@ -60,14 +60,14 @@ _SCRIPTS = {
 }
 # Letters of Ukrainian, Serbian, Persian, Urdu and the like, whose words are not reduced.
 _UNKNOWN_LETTERS = {
-    "russian": re.compile("[іїєґјљњђћџўқғңүұһәө]"),
-    "arabic": re.compile("[پچژگکیٹڈڑںےہھ]"),
+    "russian": lazy_pattern("[іїєґјљњђћџўқғңүұһәө]"),
+    "arabic": lazy_pattern("[پچژگکیٹڈڑںےہھ]"),
 }
-_ONE_SCRIPT = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS.items()}
+_ONE_SCRIPT = {name: lazy_pattern(f"[{letters}]") for name, letters in _SCRIPTS.items()}
 # Alef and yaa in their forms; marks of vowels and the stretching of a line are no letters, and
 # neither is the dot that a Turkish capital leaves on a small i.
 _ARABIC_LETTERS = str.maketrans("أإآٱىی", "اااايي")
-_UNWRITTEN = re.compile(
+_UNWRITTEN = lazy_pattern(
     "[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]|(?<=i)\u0307"
 )
 # Letters that English does not have and one or few languages in Latin letters do.
@@ -80,7 +80,7 @@ _LETTERS = {
     "turkish": "çğıöşü",
 }  # fmt: skip
 _PLAIN = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ı": "i"})
-_MARK = re.compile("[\u0300-\u036f]")
+_MARK = lazy_pattern("[\u0300-\u036f]")
 _MOST_LETTERS = 2  # words with such letters that count, as a name may have them in any text
 _MOST_LANGUAGES = 3
 _NEAR = 0.75  # of the best language's score
@@ -183,7 +183,7 @@ def _add_letters(scores: Counter[str], distinct: AbstractSet[str]) -> None:
         scores[language] += min(fit, _MOST_LETTERS) - min(len(letters) - fit, _MOST_LETTERS)
 
 
-_MARKED = re.compile("[" + "".join(sorted(set("".join(_LETTERS.values())))) + "]")
+_MARKED = lazy_pattern("[" + "".join(sorted(set("".join(_LETTERS.values())))) + "]")
 
 
 def _may_be_foreign_name(
@@ -387,8 +387,8 @@ def _index(word: str) -> int:
     return zlib.crc32(word.encode())
 
 
-_NAME_PARTS = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[^\W_])+(?:['’.&-](?:(?![{CJK}])[^\W_])+)*")
-_POSSESSIVE = re.compile(r"['’]s$")
+_NAME_PARTS = lazy_pattern(rf"[{CJK}]+|(?:(?![{CJK}])[^\W_])+(?:['’.&-](?:(?![{CJK}])[^\W_])+)*")
+_POSSESSIVE = lazy_pattern(r"['’]s$")
 _MAX_MENTION_WORDS = 4
 _MAX_MENTION_CHARACTERS = 8
 _MAX_MENTIONS = 600

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..patterns import lazy_pattern
 from .lexical import has_cjk
 from .statement_words import HOPE, KIN, NOW, ONCE, PAST
 
@@ -30,7 +31,7 @@ class Slot(NamedTuple):
 
 
 def _slot(name: str, states: str, changes: str = "(?!)") -> Slot:
-    return Slot(name, re.compile(states), re.compile(changes))
+    return Slot(name, lazy_pattern(states), lazy_pattern(changes))
 
 
 # What somebody calls his own, so that "my new one" replaces the one before; two sisters may be his.

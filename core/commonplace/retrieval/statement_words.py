@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ..patterns import lazy_pattern
 from .lexical import has_cjk, kept_if_short, vocabulary
 
 _LONGEST = 400  # characters of a text that are looked at
@@ -21,8 +22,8 @@ class WordPattern:
     """
 
     def __init__(self, latin: str, others: str, flags: int = 0) -> None:
-        self._latin = re.compile(latin, flags)
-        self._every = re.compile(f"{latin}|{others}", flags)
+        self._latin = lazy_pattern(latin, flags)
+        self._every = lazy_pattern(f"{latin}|{others}", flags)
 
     def search(self, text: str) -> re.Match[str] | None:
         """Find the first of the words."""
@@ -72,13 +73,13 @@ NOW = WordPattern(
     r"现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到|転[職校勤]"
     r"|[り買切]?替え|乗り換え|変わ|早ま",
 )
-TIME = re.compile(
+TIME = lazy_pattern(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
     r"|december)\b"
     r"|\b\d[\d.,:/-]*\w{0,3}\b|\b(?:noon|midnight|morning|evening|afternoon|night|today|tomorrow)\b"
 )
-VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
+VALUE = lazy_pattern(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
 _FIRST_WORDS = frozenset(["I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"])
 
 PAST = WordPattern(
@@ -98,11 +99,11 @@ HOPE = WordPattern(
     r"|almost|nearly|(?<!always )wants?|möchte|vielleicht|quiero|quizás?)\b",
     r"(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要|希望|准备|或许|差点|たい",
 )
-_NEGATED = re.compile(
+_NEGATED = lazy_pattern(
     r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
 )
 # Something that was once done: no later one of its kind undoes it.
-ONCE = re.compile(
+ONCE = lazy_pattern(
     r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
     r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
     r"|flew|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
@@ -144,7 +145,7 @@ BEFORE = WordPattern(
     re.IGNORECASE,
 )
 # In a question for what was, and not for the hours or days before.
-_BEFORE_IT = re.compile(
+_BEFORE_IT = lazy_pattern(
     r"\b(?:before|vor|avant) (?!\d|an? |ein|zwei|drei|kurze|all|christmas|easter|weihnachten|ostern"
     r"|noon|midnight|midi|breakfast|lunch|dinner|supper|bed|sleep|school|work\b|the (?:meeting|exam"
     r"|flight|trip|game|match|race|show|party|weekend|holidays?)\b|(?:\w+day|yesterday|january"
@@ -174,10 +175,10 @@ STATE_QUESTION = WordPattern(
     r"现在|目前|如今|最新|[在是叫住用]|[\u0621-\u064a]",
     re.IGNORECASE,
 )
-_NEWEST = re.compile(r"\b(?:latest|newest|most recent)\b|最新|最近一次", re.IGNORECASE)
+_NEWEST = lazy_pattern(r"\b(?:latest|newest|most recent)\b|最新|最近一次", re.IGNORECASE)
 
-_USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
-_HIRAGANA = re.compile("[\u3040-\u309f]")
+_USERS = lazy_pattern(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
+_HIRAGANA = lazy_pattern("[\u3040-\u309f]")
 WEAK_PAIRS = frozenset("开始 已经 正在 继续 决定 觉得 知道 一直 重新 自己 朋友".split())
 
 
@@ -274,7 +275,7 @@ CHINESE_PEOPLE = (
     r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公|老婆|丈夫|妻子"
     r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事|室友|邻居|同学|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
 )
-_SUBJECT = re.compile(
+_SUBJECT = lazy_pattern(
     rf"(?:\b(?:my|our|meine?|mi|user['’]s)|^the) (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b"
     r"(?! and (?:i|me)\b)"
     rf"|\b({'|'.join(PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
@@ -290,7 +291,7 @@ _SUBJECTS = frozenset(
         + " ".join(PEOPLE)
     ).split()
 )
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
     r"|From"
     r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
@@ -310,13 +311,13 @@ _SURNAMES = (
     "薛叶阎余潘杜戴"
     "夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
 )
-_CHINESE_NAME = re.compile(
+_CHINESE_NAME = lazy_pattern(
     rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]|小[猫狗时区学孩])"
     rf"([小老][^，。我]|[ァ-ヶー]{{2,}}|[^\W\d_a-z]{{1,3}}さん|[A-Z][a-zA-Z]+|[{_SURNAMES}](?:阿姨"
     rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
     r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"
 )
-_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b|的({CHINESE_PEOPLE}))")
+_RELATION = lazy_pattern(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b|的({CHINESE_PEOPLE}))")
 
 
 def subject(sentence: str, small: str) -> str:
@@ -342,9 +343,9 @@ def subject(sentence: str, small: str) -> str:
 
 
 _HEAD = 300  # characters of a text that tell of whom it is
-_WORDS = re.compile(r"[^\W_]+")
-_NAMED = re.compile(r"(?<![.!?¿¡\s])\s+(?:['\"“‘(])?([A-ZÀ-Þ][^\W\d_]+)")
-_ASKING = re.compile(
+_WORDS = lazy_pattern(r"[^\W_]+")
+_NAMED = lazy_pattern(r"(?<![.!?¿¡\s])\s+(?:['\"“‘(])?([A-ZÀ-Þ][^\W\d_]+)")
+_ASKING = lazy_pattern(
     r"^[\s¿]*(?:(?:in|at|on|with|for|to|from|by|of|under) )?(?:who|whom|whose|what|which|where|when"
     r"|why|how|wer|wen|wem|wessen|was|welche[rsnm]?|wo|wohin|wann|warum|wie|qui[ée]n|qué|cuál|dónde"
     r"|cuándo|cómo|do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b"
@@ -352,7 +353,7 @@ _ASKING = re.compile(
     r"\s*",
     re.IGNORECASE,
 )
-_NO_NAMES = re.compile(
+_NO_NAMES = lazy_pattern(
     r"^(?:I|I['’]\w+|Mon|Tue|Wed|Thu|Fri|Sat|Sun|January|February|March|April|May|June|July|August"
     r"|September|October|November|December|PIN|ID|OK|TV|English|German|French|Spanish)"
 )
@@ -372,7 +373,7 @@ def asked_subjects(question: str) -> frozenset[str]:
     return frozenset({*names, found.split()[0]})
 
 
-_CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+_CHINESE = lazy_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def subject_fits(

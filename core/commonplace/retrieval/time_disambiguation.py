@@ -7,21 +7,23 @@ text does not matter.
 
 import re
 
+from ..patterns import lazy_pattern
+
 _AROUND = 40
 _SENTENCE = 60  # characters before and after, in which a habit is told
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     r"\b(?:mrs?|ms|miss|dr|aunt|uncle|named|called|street|avenue|herrn?|frau|familie|onkel|tante"
     r"|namens|straße|strasse|platz|calle|plaza|avenida|señora?|doña|don|tí[oa]|llamad[oa]|rue"
     r"|place|monsieur|madame|oncle|nommée?)\.?(?:\s+(?:des?|der|del|du|las?|le))*\s+$",
     re.IGNORECASE,
 )
-_QUOTED_BEFORE = re.compile(r"[«“„「『《\"‘][^»”」』》\"’?!？！]{0,20}$")
-_QUOTED_AFTER = re.compile(r"[^«„「『《?!？！]{0,20}?[»”“」』》\"’]")
-_BEGINNING = re.compile(r"(?:^|[.?!¿¡:\n\"“«(—–-])\s*$")
-_END = re.compile(r"\s*(?:$|[.,?!;:)…])")
-_CAPITAL_BEFORE = re.compile(r"[^\W\d_][,;]?\s+(?!I\s)[A-Z][\w'’]*\s+$")
-_CAPITAL_AFTER = re.compile(r"\s+(?!I\b)[A-Z]")
-_HABIT = re.compile(
+_QUOTED_BEFORE = lazy_pattern(r"[«“„「『《\"‘][^»”」』》\"’?!？！]{0,20}$")
+_QUOTED_AFTER = lazy_pattern(r"[^«„「『《?!？！]{0,20}?[»”“」』》\"’]")
+_BEGINNING = lazy_pattern(r"(?:^|[.?!¿¡:\n\"“«(—–-])\s*$")
+_END = lazy_pattern(r"\s*(?:$|[.,?!;:)…])")
+_CAPITAL_BEFORE = lazy_pattern(r"[^\W\d_][,;]?\s+(?!I\s)[A-Z][\w'’]*\s+$")
+_CAPITAL_AFTER = lazy_pattern(r"\s+(?!I\b)[A-Z]")
+_HABIT = lazy_pattern(
     r"\b(?:usually|normally|always|often|generally|typically|every|each|normalerweise|meistens"
     r"|gewöhnlich|üblicherweise|immer|normalmente|siempre|suel(?:o|es?|en|emos)|habitualmente"
     r"|generalmente|habitude|toujours|habituellement|généralement|normalement)\b"
@@ -29,32 +31,32 @@ _HABIT = re.compile(
     re.IGNORECASE,
 )
 _REPEATED = frozenset(("W", "k", "S", "m", "M", "wN", "wh", "wd", "Nn"))
-_ON = re.compile(
+_ON = lazy_pattern(
     r"\b(?:on|by|since|until|till|from|to|through|and|or|before|after|of)\s+$", re.IGNORECASE
 )
-_PART_OF_DAY = re.compile(r"\s+(?:mornings?|afternoons?|evenings?|nights?|and|or|at)\b")
-_PARTS_OF_DAYS = re.compile(r"\s+(?:mornings|afternoons|evenings|nights)\b")
-_WHO = re.compile(r"\b(?:who is|who's|does|with|about|like)\s+$", re.IGNORECASE)
-_IN = re.compile(r"\b(?:in|since|by|until|till|during)\s+$", re.IGNORECASE)
-_POSSESSIVE = re.compile(r"['’]s\b")
-_PERSON = re.compile(r"\b(?:und|mit|von|wohnt|kennt|mag|heißt|sagt|wer ist)\s+$", re.IGNORECASE)
-_WEEKDAY_AND = re.compile(r"tag(?:abend)?\s+und\s+$", re.IGNORECASE)
-_MEASURED = re.compile(r"\s*(?:[€$%‰]|[A-ZÄÖÜ]|km\b|mal\b)")
-_NOUN = re.compile(r"(?:[A-ZÄÖÜ][\w-]*|\d|[^\w\s])\s*$")
-_EN = re.compile(r"\ben\s+$", re.IGNORECASE)
-_LE = re.compile(r"\ble\s+$", re.IGNORECASE)
-_FRENCH_PAST = re.compile(
+_PART_OF_DAY = lazy_pattern(r"\s+(?:mornings?|afternoons?|evenings?|nights?|and|or|at)\b")
+_PARTS_OF_DAYS = lazy_pattern(r"\s+(?:mornings|afternoons|evenings|nights)\b")
+_WHO = lazy_pattern(r"\b(?:who is|who's|does|with|about|like)\s+$", re.IGNORECASE)
+_IN = lazy_pattern(r"\b(?:in|since|by|until|till|during)\s+$", re.IGNORECASE)
+_POSSESSIVE = lazy_pattern(r"['’]s\b")
+_PERSON = lazy_pattern(r"\b(?:und|mit|von|wohnt|kennt|mag|heißt|sagt|wer ist)\s+$", re.IGNORECASE)
+_WEEKDAY_AND = lazy_pattern(r"tag(?:abend)?\s+und\s+$", re.IGNORECASE)
+_MEASURED = lazy_pattern(r"\s*(?:[€$%‰]|[A-ZÄÖÜ]|km\b|mal\b)")
+_NOUN = lazy_pattern(r"(?:[A-ZÄÖÜ][\w-]*|\d|[^\w\s])\s*$")
+_EN = lazy_pattern(r"\ben\s+$", re.IGNORECASE)
+_LE = lazy_pattern(r"\ble\s+$", re.IGNORECASE)
+_FRENCH_PAST = lazy_pattern(
     r"\b(?:ai|as|a|avons|avez|ont|suis|es|sommes|êtes|étai\w+|avai\w+)\b", re.IGNORECASE
 )
-_IDIOM = re.compile(r"\b(?:von heute auf|guten|auf)\s+$|\b(?:media|buena|una|aquella)\s+$", re.I)
+_IDIOM = lazy_pattern(r"\b(?:von heute auf|guten|auf)\s+$|\b(?:media|buena|una|aquella)\s+$", re.I)
 
-_NAMED_EASTERN = re.compile(r"(?:叫做?|名叫|名为|认识|認識|黑色|小|第)$")
-_NAME_GOES_ON = re.compile(
+_NAMED_EASTERN = lazy_pattern(r"(?:叫做?|名叫|名为|认识|認識|黑色|小|第)$")
+_NAME_GOES_ON = lazy_pattern(
     r"さん|ちゃん|くん|様|君|先生|小姐|姐|哥|妹|嫂|子(?!供)|香|是谁|是誰|叫|喜欢|喜歡|讨厌|住在|的(?:生日|电话|電話|名字)"
 )
-_COMPOUND = re.compile(r"[天花雪兔饼餅病雨堂](?![气氣了费費多])|人形|革命|[一二三两兩\d]+[次回]")
-_AFTER_SHORT_WEEKDAY = re.compile(r"[のにはもとかまだ、。？?夜朝昼午\s]|$")
-_COMPANY = re.compile(r"餐厅|酒吧|乐队|头条|頭條|方舟|会更好|會更好")
+_COMPOUND = lazy_pattern(r"[天花雪兔饼餅病雨堂](?![气氣了费費多])|人形|革命|[一二三两兩\d]+[次回]")
+_AFTER_SHORT_WEEKDAY = lazy_pattern(r"[のにはもとかまだ、。？?夜朝昼午\s]|$")
+_COMPANY = lazy_pattern(r"餐厅|酒吧|乐队|头条|頭條|方舟|会更好|會更好")
 
 
 def is_time(text: str, first: int, last: int, signs: str, language: str) -> bool:
@@ -162,14 +164,14 @@ _CHECKS = {
 
 # -- the future of statements ------------------------------------------------------------------
 
-_SENTENCE_ENDS = re.compile(r"[.!?。！？\n](?:\s|$)|[。！？]")
-_TOLD_BEFORE = re.compile(
+_SENTENCE_ENDS = lazy_pattern(r"[.!?。！？\n](?:\s|$)|[。！？]")
+_TOLD_BEFORE = lazy_pattern(
     r"\b(?:was|were|did|had|went|got|took|made|saw|met|came|ate|bought|been|\w{2,}ed|war|waren"
     r"|hatten?|wurden?|ge\w{2,}(?:t|en)|fue|fui|era|estaba|estuve|tuve|hice|fuimos|comí|\w{2,}é"
     r"|\w{2,}ó|étai\w*|avai\w*|ai \w+|suis allée?|a eu)\b|了|过|過|た(?=[。、\s]|$)|ました|でした",
     re.IGNORECASE,
 )
-_TOLD_AHEAD = re.compile(
+_TOLD_AHEAD = lazy_pattern(
     r"\b(?:won't|shall|must|need to|have to|have an?|plan(?:ning)? to|due|deadline|upcoming|is|are"
     r"|starts?|begins?|leaves?|leaving|flying|moving|i'm|we're|muss|müssen|möchte|soll|ist|sind"
     r"|findet|habe|beginnt|fliege|fahre|ziehe|fällt|voy|vas?|vamos|van|tengo|tenemos|tiene|es|son"
@@ -177,21 +179,21 @@ _TOLD_AHEAD = re.compile(
     r"|有|在|是|ます|です|だ(?=[。、\s]|$)|ある",
     re.IGNORECASE,
 )
-_AHEAD_ANYWAY = re.compile(
+_AHEAD_ANYWAY = lazy_pattern(
     r"\b(?:will|going to|gonna|wird|werde|werden|wirst|voy a|vas? a|vamos a|será|tendr[éá]"
     r"|\w{3,}[aei]r[éá]|\w{2,}ra|\w{2,}rai|scheduled|prévue?)\b|['’]ll\b"
     r"|要|[会會](?![いうえっ议議社])|将|將|打算|准备|準備|计划|計劃|予定|つもり",
     re.IGNORECASE,
 )
-_NOT_COUNTED = re.compile(r"\bthe\s+$", re.IGNORECASE)
-_OF_SOMETHING = re.compile(r"\s+(?:of|before|after)\b|(?<=日)子")
-_OF_ANOTHER = re.compile(r"(?:following|previous)\b", re.IGNORECASE)
-_OFFSET = re.compile(  # up to the end of a time
+_NOT_COUNTED = lazy_pattern(r"\bthe\s+$", re.IGNORECASE)
+_OF_SOMETHING = lazy_pattern(r"\s+(?:of|before|after)\b|(?<=日)子")
+_OF_ANOTHER = lazy_pattern(r"(?:following|previous)\b", re.IGNORECASE)
+_OFFSET = lazy_pattern(  # up to the end of a time
     r"(?i)\b(?:days|weeks?|fortnights?|months?|tagen?|wochen?|monaten?|jours|semaines?|días"
     r"|semanas?)\s+(?:from|after|before|nach|vor|après|avant|(?:después|antes)\s+de)\s+"
     r"(?!(?:last|next)$)\S+(?:\s+\S+)?$|\b(?:über)?morgen\s+in\s+\w+\s+\w+$"
 )
-_OFFSET_BEHIND = re.compile(
+_OFFSET_BEHIND = lazy_pattern(
     r"(?i)\s+(?:week\b(?!\s+(?:\d|one|two|three))|(?:from|after|before)\s+(?:next\s|tomorrow"
     r"|(?!to)\w+day\b)|in\s+\w+\s+(?:wochen?|tagen|monaten?)\b)|(?:[之以]后|算?起)[\d一二两三四五六七八九十]"
 )

@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..patterns import lazy_pattern
+
 Words = Mapping[str, tuple[str, Any]]
 
 
@@ -259,7 +261,7 @@ FOLDED = str.maketrans(
 # What tells a time without naming one. "Before" and its like count where nothing comes after
 # them that they are before of, "first" where it is no adjective.
 _CLAUSE_END = r"(?=\s*(?:$|[?!.,;:…]|now\b|that\b|this\b))"
-TIME_WORD = re.compile(
+TIME_WORD = lazy_pattern(
     r"\b(?:now|currently|previously|formerly|recently|today|nowadays|earlier|vorher|früher|jetzt"
     r"|derzeit|zuerst|aktuell|momentan|damals|ahora|actualmente|anteriormente|recientemente"
     r"|maintenant|actuellement|auparavant|récemment)\b"

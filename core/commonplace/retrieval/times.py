@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from ..patterns import lazy_pattern
 from .time_disambiguation import is_ahead, is_counted, is_offset, is_time
 from .time_words import (
     ARABIC,
@@ -186,25 +187,25 @@ def _fit(asked: AskedTime, day: date) -> float:
 
 # Years first, or the day before the month with dots. In "5/6/2026" the order is anyone's guess,
 # except in a language that has one.
-_ISO = re.compile(
+_ISO = lazy_pattern(
     r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/.])(?P<month>1[0-2]|0?[1-9])(?P=sign)"
     r"(?P<day>3[01]|[12]\d|0?[1-9])(?![/.-]?\d)"
 )
-_DOTTED = re.compile(
+_DOTTED = lazy_pattern(
     r"(?<![\d.])(?P<day>3[01]|[12]\d|0?[1-9])\.(?P<month>1[0-2]|0?[1-9])\."
     r"(?P<year>(?:19|20)\d\d)(?!\.?\d)"
 )
-_SLASHED = re.compile(
+_SLASHED = lazy_pattern(
     r"(?<![\d/-])(?P<first>\d\d?)(?P<sign>[/-])(?P<second>\d\d?)(?P=sign)"
     r"(?P<year>(?:19|20)\d\d)(?![/-]?\d)"
 )
-_DAY_FIRST = re.compile(
+_DAY_FIRST = lazy_pattern(
     r"[¿¡]|\b(?:el|del|qué|que|en|le|du|quoi|jour|vom|beim|der|ich|wir|wurde|habe)\b", re.IGNORECASE
 )
 
 
 # A day of the month alone: "on the 15th", "am 15.", "el día 15", "le 15", 15号, 15日に.
-_DAY_OF_MONTH = re.compile(
+_DAY_OF_MONTH = lazy_pattern(
     r"\b(?:on\sthe\s|am\s|el\s(?:d[ií]a\s)?|le\s)(?P<west>3[01]|[12]\d|[1-9])"
     r"(?:st|nd|rd|th|er)?(?=\s?(?:$|[?!,;]|\.(?:$|[\s?])))"
     r"|(?<![\d第月年/.-])(?P<east>3[01]|[12]\d|[1-9])[号號日](?=$|[我你他她咱那早晚上下に、はの，？?。])",
@@ -535,7 +536,7 @@ class _Patterns:
     def __init__(self, rows: Sequence[tuple[str, Rule]], language: str = "") -> None:
         self._language = language
         self._rules = [rule for _, rule in rows]
-        self._pattern = re.compile(
+        self._pattern = lazy_pattern(
             "(?![x.,:/O])(?:"
             + "|".join(f"(?P<r{number}>{row})" for number, (row, _) in enumerate(rows))
             + ")"
@@ -561,7 +562,7 @@ class _Patterns:
                 yield (first, last), self._rules[int(str(one.lastgroup)[1:])], values
 
 
-_WORD = re.compile(
+_WORD = lazy_pattern(
     r"[^\W\d_](?:(?<=[Aa])ujourd['’]hui|(?<=[Ww])eek-?end|(?<=[Ff])in de semana|(?<=[Ll])a mañana"
     r"|[^\W\d_]*)|\d+|[^\w\s'’]+"
 )
@@ -577,10 +578,10 @@ _YEAR_TRIGGERS = {
     for name, (words, _) in _LANGUAGES.items()
 }
 _YEAR_TRIGGERS["de"] |= GERMAN_CUES
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_DIGIT = re.compile(r"\d")
-_IDEOGRAPH = re.compile("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
-_EASTERN_WORD = re.compile(
+_YEAR = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_DIGIT = lazy_pattern(r"\d")
+_IDEOGRAPH = lazy_pattern("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
+_EASTERN_WORD = lazy_pattern(
     "|".join(sorted(EASTERN, key=len, reverse=True)) + rf"|\d+|[{NUMERALS}]+|\S"
 )
 

@@ -8,26 +8,27 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from ..patterns import lazy_pattern
 from .lexical import CJK, has_cjk, kept_if_short, vocabulary
 
 _SHORT = 200  # characters of small talk at most
 _CLAUSE_WORDS, _CLAUSE_SIGNS = 4, 6  # of a clause that states something beside a question
 
-_SIGNS = re.compile(r"[\W_]+")
-_READ = re.compile(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
+_SIGNS = lazy_pattern(r"[\W_]+")
+_READ = lazy_pattern(rf"[{CJK}]|[^\W{CJK}]+")  # a character, or a word of other scripts
 # A dot within a word ends none: "nginx.service", "./run".
-_END = re.compile(
+_END = lazy_pattern(
     rf"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？]+|(?<![!?…])[!?…]++(?=[{CJK}])|(?=\n)|$"
 )
 # Behind these a dot is no end before a word that tells something, or before a small letter.
-_ABBREVIATED = re.compile(
+_ABBREVIATED = lazy_pattern(
     rf"(?<![^\W{CJK}])(?:(?i:[b-df-hj-np-tv-xz]{{2,4}}|prof|no|sra|e\.g|i\.e|z\.b)"
     r"|(?:[A-Z]\.)*[A-Z]|\d)$"
 )
-_MAY_END = re.compile(r"\b(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE)
-_CLAUSES = re.compile(r"[,，;；:：]")
+_MAY_END = lazy_pattern(r"\b(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE)
+_CLAUSES = lazy_pattern(r"[,，;；:：]")
 # A short one that states something of its speaker: "I'm vegan, what can I order?"
-_OF_SPEAKER = re.compile(
+_OF_SPEAKER = lazy_pattern(
     r"^\W*(?!i (?:wonder|see|mean|think|know|guess|suppose|bet|say|ask|hope|forgot|need|want|was"
     r"|am)\b|i['’]m (?:sorry|wondering|curious|confused|lost|back|here|asking|not sure)\b"
     r"|i (?:don|can|do|did|have|haven)\b|i['’](?:d|ll|ve)\b)"
@@ -36,14 +37,14 @@ _OF_SPEAKER = re.compile(
     r"我(?:们|家)?\w{2,}",
     re.IGNORECASE,
 )
-_ENDING = re.compile(r"(?<!\W)\W*+$")  # the signs at the end
+_ENDING = lazy_pattern(r"(?<!\W)\W*+$")  # the signs at the end
 _ASKING_SIGNS, _STOPS = frozenset("?？؟"), frozenset(".。!！…")
-_CHINESE_QUESTION = re.compile(
+_CHINESE_QUESTION = lazy_pattern(
     r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|啥|咋"
     r"|(?!动不动)([\u4e00-\u9fff])[不没]\1(?!都)"  # "能不能", "有没有"
 )
-_NOT_ASKING = re.compile(r"没有?什么|不管|无论|任何|谁都|什么都|怎么都")
-_ASKING = re.compile(
+_NOT_ASKING = lazy_pattern(r"没有?什么|不管|无论|任何|谁都|什么都|怎么都")
+_ASKING = lazy_pattern(
     r"^\W*(?:and |so |but |hey |please |also )*(?:"
     r"(?:who|whom|whose|what|where|when|which|why|how)(?:['’]s|\b"
     r"(?! (?:i|you|we|he|she|it|they|my|your|our|his|her|their)\b))"
@@ -57,7 +58,7 @@ _POLITE = (
     r"(?:(?:and|so|but|hey|hi|hello|please|also|now|then|ok|okay|thanks|can you|could you|would you"
     r"|i (?:need|want) you to|i['’]d like you to|por favor|puedes|podrías),? ){0,9}+"
 )
-_REQUEST = re.compile(
+_REQUEST = lazy_pattern(
     rf"^\W*{_POLITE}" + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
     r" (?!that\b|to\b|when i\b)|translate|summari[sz]e|proofread|paraphrase|rewrite|calculate"
     r"|compute|convert (?=.?\d)|generate|suggest|recommend|define|brainstorm|come up with"
@@ -69,7 +70,7 @@ _REQUEST = re.compile(
 )
 # A request to work on a text, up to its colon or line break, and the text behind: a quotation where
 # something else follows, otherwise all.
-_MATERIAL = re.compile(
+_MATERIAL = lazy_pattern(
     r"(?:\A|(?<=[.!?;,:…，。！？；：])|(?<=\n)[^\S\n]*\n)[\s¿¡]{0,9}"
     r"(?:(?:here(?:['’]s| is)|this is|hier ist|aquí (?:está|va)|这是)[^.,，:：;\n]{0,80}[,，;] ?)?"
     rf"(?:{_POLITE}"
@@ -89,7 +90,7 @@ _MATERIAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # What an assistant says that knows nothing.
-_IGNORANCE = re.compile(
+_IGNORANCE = lazy_pattern(
     r"\bdo(?:n['’]t| not) (?:know|remember|recall)\b"
     r"|\bdo(?:n['’]t| not) have (?:\w+ ){0,2}(?:information|info|records?|details?|memory|access)\b"
     r"|\bnot sure\b|\bno (?:idea|record|information)\b"
@@ -252,19 +253,19 @@ def _any_of(phrases: Sequence[str]) -> str:
 
 
 # Atomic: a long text must not be tried in every way of splitting it.
-_SMALL_TALK = re.compile(
+_SMALL_TALK = lazy_pattern(
     rf"(?>(?:(?:{_any_of(_ENGLISH_SMALL_TALK)})(?: |$))+)|(?>(?:{_any_of(_CHINESE_SMALL_TALK)})+)"
 )
-_FOLLOW_UP = re.compile(
+_FOLLOW_UP = lazy_pattern(
     rf"(?>(?:(?:{'|'.join(_ENGLISH_FOLLOW_UPS)}|{_any_of(_ENGLISH_SMALL_TALK)})(?: |$))+)"
     rf"|(?>(?:{'|'.join(_CHINESE_FOLLOW_UPS)}|{_any_of(_CHINESE_SMALL_TALK)})+)"
 )
-_SUM = re.compile(
+_SUM = lazy_pattern(
     r"\W*(?:(?:what is|what['’]s|calculate|compute|计算|算一?下)[\d\s+*/x×÷().,^%-]*\d[\s=()]*"
     r"|\d[\d\s.,()]*[+*×÷^][\d\s+*/x×÷().,^%-]*\d[\s=()]*)(?:等于多少|是多少)?\W*",
     re.IGNORECASE,
 )
-_GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night)|morning) \w+")
+_GREETING = lazy_pattern(r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night)|morning) \w+")
 
 
 def is_small_talk(text: str) -> bool:
