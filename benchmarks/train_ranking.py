@@ -65,7 +65,7 @@ LEAST_SPREAD = 0.02
 ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
-    "LoCoMo": 25.0,
+    "LoCoMo": 28.0,
     TOLD: 3.0,
     "BEAM": 9.0,
     "long messages": 1.5,
