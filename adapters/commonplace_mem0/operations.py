@@ -83,7 +83,7 @@ matters, what failed, and where things stand. Answer with the text only."""
 _PROCEDURE_REQUEST = "Write the record of the conversation above."
 
 
-class UnextractedError(LLMError):
+class _UnextractedError(LLMError):
     """The facts of an addition could not be read; `answer` is the empty one that it gets."""
 
     answer: Any = None
@@ -104,7 +104,7 @@ def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[A
                 outcome.count = len(answer["results"] if isinstance(answer, Mapping) else answer)
             elif isinstance(answer, Mapping) and "ticket" in answer:
                 outcome.name = "late"
-    except UnextractedError as error:
+    except _UnextractedError as error:
         return error.answer
     return answer
 
@@ -134,7 +134,7 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
     try:
         return settings.shape((yield from add_messages(settings, request)))
     except ModelUnreadableError as error:
-        failure = UnextractedError(str(error))
+        failure = _UnextractedError(str(error))
         failure.__cause__ = error
     letters = yield call("admin.dead_letters", request.scope)
     logger.warning(

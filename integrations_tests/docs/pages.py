@@ -122,10 +122,11 @@ def _is_installed(requirement: str) -> bool:
 # at once may take longer to load a model.
 PATIENCE = """
 import dataclasses
-from commonplace.agents import AgentMemory
+from commonplace.agents import AgentMemory, Policy
 
 def patient(self, memory, policy, *args, begin=AgentMemory.__init__, **given):
-    begin(self, memory, dataclasses.replace(policy, recall_timeout=60.0), *args, **given)
+    policy = dataclasses.replace(policy or Policy(), recall_timeout=60.0)
+    begin(self, memory, policy, *args, **given)
 
 AgentMemory.__init__ = patient
 """
