@@ -6,6 +6,7 @@ from typing import Any
 
 from commonplace import Message, Scope
 from commonplace.agents import ShownRecords
+from commonplace.sans_io import call
 from commonplace.types import now
 
 from .calls import Calls
@@ -99,13 +100,13 @@ class AgentCalls(Calls):
         """Call each tool, with the ids that somebody else was shown."""
         reader, other, random = self._owner(), self._owner(), self._random
         shown, his = ShownRecords(), ShownRecords()
-        call = partial(self.ask_agent, "call_tool", reader.owner)
+        call_tool = partial(self.ask_agent, "call_tool", reader.owner)
         arguments: dict[str, Any] = {"keywords": [canary(other), "tea"], "limit": 5}
-        call("search_memory", arguments, reader, shown)
+        call_tool("search_memory", arguments, reader, shown)
         self._agent.call_tool("search_memory", arguments, other, his)
         text = f"{canary(reader.owner)} remembers tea, number {self._number}"
         self._number += 1
-        call("add_memory", {"thinking": "", "content": [text]}, reader)
+        call_tool("add_memory", {"thinking": "", "content": [text]}, reader)
         for one in random.sample(sorted(his.ids), min(2, len(his.ids))):
             owner = self.memory.admin.scope_of(one)
             assert owner is not None
@@ -118,10 +119,24 @@ class AgentCalls(Calls):
                 ("forget_memory", {"memory_id": one}),
             ):
                 # Also where an adapter mistook what somebody else was shown for the reader's.
-                done = call(name, given, reader, random.choice((shown, his)))
+                done = call_tool(name, given, reader, random.choice((shown, his)))
                 self._sightings.expect(name, mine or done is None, (reader, one, done))
             self._note(owner)
         self._note(reader)
+
+    def do_agent_acall(self) -> None:
+        """Await a call that asks for another owner's record."""
+        reader, record_id = self._pick()
+        self._sightings.operations["agent_acall"] += 1
+        found = self._await(self._agent.acall(call("get_many", [record_id], reader)))
+        self._sightings.check("agent_acall", reader, found)
+
+    def do_agent_reporting(self) -> None:
+        """Report what comes of a block, which is logged."""
+        scope = self._owner()
+        self._sightings.operations["agent_reporting"] += 1
+        with self._agent.reporting("recall", scope, 1, late="timed_out"):
+            pass
 
     def do_agent_counters(self) -> None:
         """Read numbers."""

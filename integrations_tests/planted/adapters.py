@@ -296,7 +296,7 @@ FAULTS = (
         name="saver-thread-of-nobody",
         what="A thread is stored as nobody's, so that forgetting its user leaves it",
         file=f"{_LANGGRAPH}/checkpoints.py",
-        old="self._checkpoints.put(row, values, self._writer_of(config))",
+        old="self._checkpoints.put(row, values, owner)",
         new="self._checkpoints.put(row, values, None)",
         tests=(f"{_TESTS}/langgraph/saver/test_saver.py", "-k", "of_another or forgetting"),
     ),
