@@ -94,6 +94,10 @@ def test_questions_ask_for_what_holds_or_held(question, expected) -> None:
         ("i moved to lyon.", {("home", ""): True}),
         ("i live in lyon now.", {("home", ""): True}),
         ("i like olives.", {}),
+        ("i'm a nurse.", {("occupation", ""): False}),
+        ("i'm a night owl.", {}),
+        ("we got a new bike.", {("which", "bike"): True}),
+        ("i bought a new bike lock.", {}),
     ],
 )
 def test_slots_are_filled_and_changed(sentence, expected) -> None:

@@ -34,9 +34,26 @@ def _slot(name: str, states: str, changes: str = "(?!)") -> Slot:
     return Slot(name, lazy_pattern(states), lazy_pattern(changes))
 
 
+_OCCUPATION = (
+    r"(?:(?!vegeta)\w{3,}(?:ologist|ician|[ai]rian|keeper|smith|ographer|mechanic)|accountant|actor"
+    r"|actress|architect|analyst|artist|assistant|baker|banker|barber|barista|bartender|builder|butcher"
+    r"|carpenter|cashier|chef|chemist|cleaner|clerk|coach|consultant|cook|dentist|designer"
+    r"|detective|developer|director|doctor|driver|editor|electrician|engineer|farmer|firefighter"
+    r"|florist|freelancer|gardener|hairdresser|inspector|instructor|intern|interpreter|journalist"
+    r"|judge|lawyer|lecturer|librarian|manager|mechanic|midwife|model|musician|nurse|painter"
+    r"|paramedic|pharmacist|photographer|physicist|physiotherapist|pilot|plumber|police officer"
+    r"|postman|professor|programmer|psychologist|receptionist|reporter|researcher|sales\w*|scientist"
+    r"|secretary|soldier|solicitor|supervisor|surgeon|tailor|teacher|technician|therapist"
+    r"|translator|tutor|vet|waiter|waitress|web developer|writer)"
+)
 # What somebody calls his own, so that "my new one" replaces the one before; two sisters may be his.
 _THING = rf"(?!(?:{'|'.join(KIN)})\b)[a-z-]+"
 _NAMED = f"{_THING}(?: [a-z-]+)?"
+# A new bike lock is no new bike.
+_GOES_ON = (
+    r"[\w-]| (?!(?:is|was|are|called|named|who|which|that|in|at|on|of|for|from|with|and|but|to|by"
+    r"|as|because|since|now|today|yesterday|this|last|next|here|again|too|instead|started|starts)\b)\w"
+)
 _NOT_A_HOME = (
     r"(?! (?:an? |the |my |our )?(?:new |different )?(?:team|department|role|job|position|group"
     r"|project|school|class|company|desk|seat|next|mon|tues|wednes|thurs|fri|satur|sun|\d))"
@@ -79,7 +96,8 @@ ENGLISH = (
     ),
     _slot(
         "occupation",
-        r"\bworks? as (?:an?|the)\b|\b(?:i['’]?m|i am|is|am) (?:now )?an? [a-z]{3}",
+        r"\bworks? as (?:an?|the)\b"
+        rf"|\b(?:i['’]?m|i am|is|am) (?:now )?an? (?:[\w-]+ ){{0,3}}?{_OCCUPATION}\b",
         r"\bpromoted\b|\b(?:made|appointed|named) me (?!an? (?:cup|coffee|tea|cake|meal|sandwich))"
         r"|\bhired me as\b|\bretrained\b|\b(?:became|become|am now|retrained as) an? "
         r"|\bchanged (?:career|profession)s?\b|\b(?:retired|resigned)\b"
@@ -93,7 +111,7 @@ ENGLISH = (
         rf"|\b(?:use|uses|using|chose|picked) [\w ]{{1,20}} as (?:my|our) ({_NAMED})\b"
         r"|\b(?:we|i) (?:named|called) (?:the|our|my) (\w+)\b"
         r"|\b(\w+)(?:['’]s name is| (?:is|was) (?:called|named)| goes by| answers to)\b",
-        rf"\b(?:new|another|different) ({_THING})\b"
+        rf"\b(?:new|another|different) ({_THING})(?!{_GOES_ON})\b"
         rf"|\b(?:my|our) ({_NAMED}) is (?:[\w-]+ ){{1,3}}now\b"
         r"|\b(\w+) (?:is )?now (?:called|named)\b|\b(\w+) (?:is|was) (?:called|named) \w+ now\b"
         r"|\brenamed (?:the |my |our )?(\w+)"
