@@ -40,10 +40,10 @@ KINDS: Mapping[Composed, float] = {
     kinds.facts_beside_chat: 1,
     kinds.chat_alone: 1,
     kinds.asked_before: 1,
-    kinds.changed: 3,
-    kinds.lists: 0.7,
+    kinds.changed: 5,
+    kinds.lists: 1.5,
     kinds.codes: 1.5,
-    kinds.negation: 1,
+    kinds.negation: 1.3,
     kinds.names: 1,
     kinds.people: 1,
     kinds.typos: 0.6,
@@ -64,8 +64,8 @@ BOTH: tuple[Composed, ...] = (
 )
 # Questions of each kind in each language.
 QUESTIONS: Mapping[Half, Mapping[str, int]] = {
-    "develop": {"en": 80, "zh": 60} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 36),
-    "apart": {"en": 50, "zh": 36} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 22),
+    "develop": {"en": 200, "zh": 140, "mixed": 40} | dict.fromkeys(("de", "ja", "es", "ar"), 80),
+    "apart": {"en": 100, "zh": 60, "mixed": 22} | dict.fromkeys(("de", "ja", "es", "ar"), 30),
 }
 _MOST = 400  # groups of a kind
 MESSAGES = Path(__file__).with_name("asking.toml")
