@@ -51,6 +51,8 @@ DEVELOP = {
         ("What was I busy with last week?", LAST_WEEK),
         ("How was last weekend?", LAST_WEEKEND),
         ("Who may I call?", ""),
+        ("How late may we sing outside?", ""),
+        ("What did I do in late may?", "2026-05-21/2026-05-31"),
         ("How far did they march?", ""),
         ("Will the sun shine on my garden?", ""),
         ("What do I have next Monday?", "2026-11-23"),

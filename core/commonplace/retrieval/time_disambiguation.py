@@ -125,6 +125,8 @@ def _is_english_month(before: str, told: str, after: str, kind: str) -> bool:
         return True
     if kind in ("Tm", "Lm", "Xm"):
         return kind != "Tm" and not before.rstrip().endswith("the")
+    if kind == "Em":
+        return not before.rstrip().lower().endswith("how")
     if kind in ("Nm", "N.m"):
         return _END.match(after) is not None
     return kind != "mN" or _ON.search(before) is not None
