@@ -14,8 +14,7 @@ reading of questions that has not seen their language (`train_questions.py`).
 
 The table shows what the weights that ship reach, beside those that are trained now and, unless
 `--quick`, weights that were trained without the user that they are judged on. `--write` replaces
-`weights.json`, with the commit and the date. With `--only NAME` the other features keep their
-weights: a new one, and the probability, are fitted to an order that has proved itself.
+`weights.json`, with the commit and the date.
 """
 
 import json
@@ -77,9 +76,7 @@ WEIGHT_OF = {
     "updated value": 4.0,
     "before": 3.0,
     "first": 1.5,
-    "inside a text": 5.0,
     "beside pasted": 3.0,
-    "beside a text": 2.0,
 }
 SHARE_OF_TOLD = 0.1  # something answers each, so they count less for the probability
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
@@ -235,13 +232,8 @@ def _caught() -> Iterator[list[CandidateArrays]]:
 # -- order --------------------------------------------------------------------------------------
 
 
-def fitted_order(recorded: Recorded, only: Sequence[str] = ()) -> Array:
-    """Find the weights that make the answers the most likely choice.
-
-    Args:
-        only: features that are weighed anew; the others keep the weights that ship. Empty for all.
-    """
-    is_free = np.array([[not only or name in only] for name in FEATURES])
+def fitted_order(recorded: Recorded) -> Array:
+    """Find the weights that make the answers the most likely choice."""
     recorded = recorded.part(np.add.reduceat(recorded.gold, recorded.starts) > 0)
     rows = recorded.rows
     searches = recorded.searches
@@ -277,10 +269,9 @@ def fitted_order(recorded: Recorded, only: Sequence[str] = ()) -> Array:
         slopes += weighed / (total + 1e-300)[searches] * pulls[searches]
         gradient = (rows.T @ (slopes[:, None] * kinds).astype(np.float32)).astype(float) / spread
         gradient += 2 * ridge * weights * spread
-        gradient *= is_free
         return value + float((ridge * (weights * spread) ** 2).sum()), gradient.ravel()
 
-    start = (np.where(is_free, 0.0, Weights.shipped().order) * spread).ravel()
+    start = np.zeros(shape[0] * shape[1])
     result = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS})
     weights: Array = result.x.reshape(shape) / spread
     return weights
@@ -374,9 +365,9 @@ class Weights:
         return Weights(order=made.features, slope=made.slope, offset=made.offset)
 
     @staticmethod
-    def trained(recorded: Recorded, only: Sequence[str] = ()) -> "Weights":
-        """Train them, or `only` those of some features and the probability."""
-        order = fitted_order(recorded, only)
+    def trained(recorded: Recorded) -> "Weights":
+        """Train them."""
+        order = fitted_order(recorded)
         slope, offset = fitted_probability(recorded, order)
         return Weights(order=order, slope=slope, offset=offset)
 
@@ -417,14 +408,14 @@ def _figures(recorded: Recorded, search: int, some: slice, order: Array, logits:
     return r1, r3, r10, gain, best, float(chances[0])
 
 
-def crossed(recorded: Recorded, only: Sequence[str] = ()) -> Array:
+def crossed(recorded: Recorded) -> Array:
     """Judge each search by weights that were trained without its user, in so many folds."""
     users = sorted(set(recorded.users.tolist()))
     fold = {user: place % FOLDS for place, user in enumerate(users)}
     folds = np.array([fold[user] for user in recorded.users.tolist()])
     found = np.empty((len(recorded.starts), 6))
     for number in track(range(FOLDS), "training", transient=True):
-        weights = Weights.trained(recorded.part(folds != number), only)
+        weights = Weights.trained(recorded.part(folds != number))
         found[folds == number] = judged(recorded.part(folds == number), weights)
     return found
 
@@ -489,7 +480,6 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the made-up memories.")] = 1,
     apart: Annotated[bool, typer.Option("--apart", help="Judge on the sets kept apart.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="A row for each language.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Features to weigh; else all.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Without leaving users out.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Replace weights.json.")] = False,
 ) -> None:
@@ -508,8 +498,8 @@ def main(
     systems = {"shipped": judged(recorded, Weights.shipped())}
     if not apart:
         if not quick:
-            systems["without it"] = crossed(recorded, only or ())
-        weights = Weights.trained(recorded, only or ())
+            systems["without it"] = crossed(recorded)
+        weights = Weights.trained(recorded)
         systems["trained"] = judged(recorded, weights)
         if write:
             FILE.write_text(json.dumps(written(weights), indent=1) + "\n", "utf-8")

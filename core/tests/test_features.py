@@ -195,12 +195,6 @@ def test_a_length_is_a_logarithm_up_to_a_bound(words: int, length: float) -> Non
     assert [0.0, length - 3] == values("length_turn", "?", *hits)
 
 
-def test_the_passages_of_a_long_text_are_counted() -> None:
-    long = replace(fact("b"), passages=(0.1, 0.4, 0.2))
-
-    assert [0.0, log(3)] == values("passages", "?", fact("a"), long)
-
-
 # -- turns around -------------------------------------------------------------------------------
 
 

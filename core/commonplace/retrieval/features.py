@@ -664,12 +664,6 @@ class CandidateArrays:
         return [one if one is not None and one.hops == hops else None for one in found]
 
     @cached_property
-    def passages(self) -> Floats:
-        """Logarithm of the number of passages, of which the best is compared; 0 of a short text."""
-        found: Floats = np.log(np.maximum([len(hit.passages) for hit in self._hits], 1))
-        return found
-
-    @cached_property
     def length(self) -> Floats:
         """Logarithm of the number of words, up to 400, less that of a usual turn.
 
@@ -748,8 +742,6 @@ FEATURES: Mapping[str, Feature] = {
     # A long text says more, and so it fits by chance more often.
     "length_fact": lambda c: c.length * ~c.is_turn,
     "length_turn": lambda c: c.length * c.is_turn,
-    # The best of many passages is near to anything.
-    "passages": lambda c: c.passages,
     # The turns around: the same measures over a window, the session's best, the question before.
     "late_around": _of_turns(lambda c: c.late_gain),
     "coverage_around": _of_turns(lambda c: c.coverage_gain),
