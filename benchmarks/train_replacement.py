@@ -2,13 +2,13 @@
 
     python benchmarks/train_replacement.py [--write]
 
-Reads the pairs of `corrections.toml`, which were judged by hand, and those that the sentences of
-`ranking_sets.py` make. Others tell of two matters: the newer one is of another pair, or another
-text on the same thing (`questions.toml`), or what is nearest in a memory in which nothing changes.
-The sets are left out in five parts, each judged by weights of the others; those that end with
-`apart` or `checked` are never trained on. Found is the share of replaced statements with a
-likelihood of .5, wrong that of pairs which both hold, far that of those on two matters: with the
-vectors of the default embedder, and without vectors.
+Reads the pairs of `corrections.toml`, which were judged by hand. Others tell of two matters: the
+newer one is of another pair, or another text on the same thing (`questions.toml`), or what is
+nearest in a memory in which nothing changes (`ranking_sets.py`). The sets are left out in five
+parts, each judged by weights of the others; those that end with `apart` or `checked` are never
+trained on. Found is the share of replaced statements with a likelihood of .5, wrong that of pairs
+which both hold, far that of those on two matters: with the vectors of the default embedder, and
+without vectors.
 """
 
 import json
@@ -17,9 +17,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from itertools import chain, combinations, islice, pairwise, permutations, product
+from itertools import chain, islice, permutations, product
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import evidence
 import numpy as np
@@ -27,7 +27,7 @@ import ranking_sets
 import scoring
 import typer
 from numpy.typing import NDArray
-from ranking_cases import LANGUAGES, Case, Half, sentences
+from ranking_cases import Case
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
@@ -108,58 +108,27 @@ class Weights:
         return found + replacement.added(self.vectors, older, newer)
 
 
-Named = tuple[str, list[tuple[str, str, str, int]]]
-
-
-def told() -> Iterator[Named]:
+def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
     """Read each set: the older text, the newer one, the question, and the label of each pair."""
     draw = random.Random(1)
     for language, halves in tomllib.loads(PAIRS.read_text("utf-8")).items():
         for half, lists in halves.items():
             found = [(*pair, 1) for pair in lists["replaced"]]
             found += [(*pair, 0) for name in ("kept", "added") for pair in lists.get(name, ())]
-            yield f"{language} {half}", [*found, *_far(found, draw)]
+            far = [
+                pair
+                for older, newer, question, _ in found
+                for other in draw.sample(found, min(_STRANGERS, len(found)))
+                if other[0] != older
+                for pair in (
+                    (older, draw.choice(other[:2]), question, -1),
+                    (draw.choice(other[:2]), newer, question, -1),
+                )
+            ]
+            yield f"{language} {half}", [*found, *far]
 
 
-def composed() -> Iterator[Named]:
-    """Pair the sentences of `ranking_sets.py`, as `told`.
-
-    The steps of a change replace each other; the things of a list, and a value or a denial and what
-    is near to it, hold together.
-    """
-    draw = random.Random(3)
-    for half, language in product(get_args(Half), LANGUAGES):
-        read = sentences(half, language)
-        if read is None:
-            continue
-        found = [
-            (older, newer, draw.choice(one["now"]), 1)
-            for one in read["change"]
-            for steps in (one["steps"], one["facts"])
-            for older, newer in combinations(steps, 2)
-        ]
-        for thing in read["list"]:
-            items = draw.sample(thing["items"], len(thing["items"]))
-            found += [(*pair, draw.choice(thing["ask"]), 0) for pair in pairwise(items)]
-        for value in (*read["code"], *read["negation"]):
-            for near in value["near"]:
-                both = draw.sample((value[draw.choice(("fact", "turn"))], near), 2)
-                found.append((*both, draw.choice(value["ask"]), 0))
-        yield f"{language} composed, {half}", [*found, *_far(found, draw)]
-
-
-def _far(
-    found: Sequence[tuple[str, str, str, int]], draw: random.Random
-) -> Iterator[tuple[str, str, str, int]]:
-    """Pair the texts of each pair with those of others."""
-    for older, newer, question, _ in found:
-        for other in draw.sample(found, min(_STRANGERS, len(found))):
-            if other[0] != older:
-                yield older, draw.choice(other[:2]), question, -1
-                yield draw.choice(other[:2]), newer, question, -1
-
-
-def joined() -> Iterator[Named]:
+def joined() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
     """Join each older text of a set with another, as who tells two things at once.
 
     The newer text replaces one of them: what the pair's question asks for, not what the other's
@@ -180,7 +149,7 @@ def joined() -> Iterator[Named]:
             yield f"{language} joined, {half}", found
 
 
-def on_one_thing() -> Iterator[Named]:
+def on_one_thing() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
     """Pair the texts of each group of `questions.toml`, as `told`; they tell two matters each.
 
     Only in sets of changes, the third text of a group takes the first one's place.
@@ -366,8 +335,7 @@ def main(
 ) -> None:
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
-        plain = chain(told(), composed(), on_one_thing())
-        sets = {name: judged(model, every) for name, every in plain}
+        sets = {name: judged(model, every) for name, every in chain(told(), on_one_thing())}
         asking = [one for one in TOLD_BY if one[1]]  # without a question, half of it holds
         sets |= {name: judged(model, every, asking) for name, every in joined()}
         for name, cases in (
