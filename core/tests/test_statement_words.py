@@ -84,6 +84,10 @@ def test_words_of_change_are_found(text, expected) -> None:
         ("Wie war meine alte Nummer?", "before"),
         ("前の暗証番号は何番だった？", "before"),
         ("駅前の店の名前は？", None),
+        ("夕食前の薬は何？", None),
+        ("Was habe ich vorige Woche gekocht?", None),
+        ("¿Cuál es mi libro más antiguo?", "now"),
+        ("Quelle est ma plus ancienne photo ?", None),
     ],
 )
 def test_questions_ask_for_what_holds_or_held(question, expected) -> None:

@@ -137,13 +137,13 @@ WEAK_CHINESE = frozenset(
 
 BEFORE = WordPattern(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
-    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|ehemalige[nrs]?|vorige[nrs]?|antes"
-    r"|anterior(?:es)?|antigu[oa]s?|auparavant|ancien(?:ne)?s?|précédente?s?)\b"
-    r"|(?<!wie )\balte[nrs]? (?:adresse|nummer|code|passwort|wohnung|job|chefin|chef|auto)\b"
+    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|ehemalige[nrs]?|antes"
+    r"|anterior(?:es)?|(?<!más )antigu[oa]s?|auparavant|(?<!plus )ancien(?:ne)?s?|précédente?s?)\b"
+    r"|\balte[nrs]? (?:adresse|nummer|code|passwort|wohnung|job|chef(?:in)?|auto)\b"
     r"|\bbefore(?:\W*$|,| (?:that|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
     r"|flat|apartment|house|phone|school|password)\b",
     r"以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
-    r"|以前は|(?<![名午手目時分日年月間直寸駅人の\d])前[はにの]|昔"
+    r"|(?<![名午手目時分日年月間直寸駅人の\d])前[はに]|(?<![^、。はがを\s])前の|昔"
     r"|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
     re.IGNORECASE,
 )
