@@ -10,11 +10,16 @@ from training, and the sets that others keep apart. The offset is then chosen so
 kept apart one in a hundred is lost at most, and one in ten of the replies, many of which are very
 like the others. Lost is how many of what is looked for count as something else, wrong how many
 others count as it.
+
+What a question is for is learned from those of `asked_for.toml`, of made-up memories and of
+`questions.toml`, most of which may be for what holds now or not. Printed is, in sets that nothing
+is trained on, how many are found of each kind, and how many that count as it are another.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -29,19 +34,43 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from commonplace.model_calls import Purpose
 from commonplace.retrieval import personal
 
 SENTENCES = Path(__file__).with_name("personal.toml")
 REPLIES = Path(__file__).with_name("replies.toml")
+ASKED_FOR = Path(__file__).with_name("asked_for.toml")
 FOLDER = Path(personal.__file__).parent
 _QUESTION = re.compile("[?？؟]")
 _NAMES = (None, "Alice")
 _UNITS = 16
 _SUM_RIDGE = 1e-3  # L2 penalty of the weights of the units' sum
 _STEPS = 200
+
+Labels = tuple[str, ...]
+"""What a question may be for, as `_KINDS`: where it is not known, one of several."""
+_KINDS = ("other", *personal.ASKED_FOR[1:])
+_ANY_OTHER: Labels = ("other", "now")
+_OF_KIND: Mapping[str, Labels] = {
+    "now": ("now",),
+    "updated value": ("now",),
+    "before": ("before",),
+    "first": ("first",),
+    "exact date": ("other",),
+    "relative date": ("other",),
+    "tasks": ("other",),
+}
+# How much a question counts.
+_COUNTS: Mapping[Labels, float] = {
+    _ANY_OTHER: 1.0,
+    ("other",): 1.0,
+    ("now",): 1.0,
+    ("before",): 1.5,
+    ("first",): 1.5,
+}
+_ASKED_RIDGE = 1e-4  # L2 penalty, of features of unit spread
 
 Told = tuple[str | None, str, bool, bool]
 """A speaker, what he says, whether it is what is looked for and whether it is kept apart."""
@@ -80,10 +109,10 @@ def of_corrections() -> list[Told]:
     return [(None, text, True, is_apart) for text, is_apart in turns.items()]
 
 
-def of_questions() -> list[Told]:
-    """Read the questions for what was told."""
+def of_questions() -> list[tuple[str, str]]:
+    """Read the questions for what was told, each with the name of its set."""
     return [
-        (None, question, True, name.endswith(train_replacement.APART))
+        (question, name)
         for sets in tomllib.loads(train_replacement.QUESTIONS.read_text("utf-8")).values()
         for name, lists in sets.items()
         for group in lists["groups"]
@@ -200,6 +229,89 @@ def _fitted(
     return named(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x)
 
 
+def asked_for() -> tuple[dict[str, Labels], dict[str, dict[str, Labels]]]:
+    """Read what questions are for: those to train with, and sets of those that are kept apart."""
+    sets: dict[str, dict[str, Labels]] = defaultdict(dict)
+    for name, lists in tomllib.loads(ASKED_FOR.read_text("utf-8")).items():
+        for label, texts in lists.items():
+            sets[name] |= dict.fromkeys(texts, (label,))
+    for name, cases in (
+        ("memories", ranking_sets.develop(0)),
+        ("memories_apart", ranking_sets.apart(0)),
+    ):
+        for one in (question for case in cases for question in case.questions):
+            sets[name][one.text] = _OF_KIND.get(one.kind, _ANY_OTHER)
+    for question, name in of_questions():
+        sets[f"told{'_apart' if name.endswith(train_replacement.APART) else ''}"][question] = (
+            _ANY_OTHER
+        )
+    apart = {name: one for name, one in sets.items() if name.endswith("apart")}
+    held = set().union(*apart.values())
+    known = [one for name, one in sets.items() if name not in apart]
+    return {
+        text: labels for one in known for text, labels in one.items() if text not in held
+    }, apart
+
+
+def asking_rows(model: scoring.Cached, texts: Iterable[str]) -> NDArray[Any]:
+    """Compute what is read of questions."""
+    asked = [*texts]
+    vectors = scoring.vectors(model, asked, "query")
+    return np.array([*map(personal.asking_row, asked, vectors)])
+
+
+def fitted_kinds(rows: NDArray[Any], wanted: NDArray[Any], each: NDArray[Any]) -> NDArray[Any]:
+    """Fit the logits of what a question is for: a row for each feature, a column for each.
+
+    Args:
+        wanted: which of them may be right, 0 or 1. each: what a question weighs.
+    """
+    width = rows.std(axis=0)
+    width[-1] = 1.0  # of the constant
+    table = rows / width
+    shape = table.shape[1], wanted.shape[1]
+
+    def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        weights = found.reshape(shape)
+        chances = softmax(table @ weights, axis=1)
+        right = chances * wanted
+        total = right.sum(axis=1, keepdims=True) + 1e-300
+        down = table.T @ (each[:, None] * (chances - right / total)) + 2 * _ASKED_RIDGE * weights
+        value = _ASKED_RIDGE * (weights**2).sum() - each @ np.log(total[:, 0])
+        return float(value), down.ravel()
+
+    start = np.zeros(shape[0] * shape[1])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
+    weights: NDArray[Any] = found.reshape(shape) / width[:, None]
+    return weights
+
+
+def train_asked_for(model: scoring.Cached, write: bool) -> None:
+    """Train and judge what tells what a question is for."""
+    known, apart = asked_for()
+    each = np.array([_COUNTS[labels] for labels in known.values()])
+    rows = asking_rows(model, known)
+    weights = fitted_kinds(rows, _wanted(known), each / each.sum()).astype(np.float16)
+    table = Table("asked for", *(f"{label or 'other'}: found, wrong" for label in _KINDS))
+    for name, sets in apart.items():
+        wanted = _wanted(sets) > 0
+        found = np.eye(len(_KINDS))[(asking_rows(model, sets) @ weights).argmax(axis=1)] > 0
+        sure = wanted & (wanted.sum(axis=1, keepdims=True) == 1)
+        cells = [
+            f"{(found & sure)[:, place].sum()}/{sure[:, place].sum()}, "
+            f"{(found & ~wanted)[:, place].sum()}/{found[:, place].sum()}"
+            for place in range(len(_KINDS))
+        ]
+        table.add_row(name, *cells)
+    Console().print(table)
+    if write:
+        np.savez_compressed(FOLDER / "asked_for.npz", kinds=weights)
+
+
+def _wanted(texts: Mapping[str, Labels]) -> NDArray[Any]:
+    return np.array([[float(one in labels) for one in _KINDS] for labels in texts.values()])
+
+
 def figures(one: Judged, weights: Mapping[str, NDArray[Any]], is_apart: bool) -> list[str]:
     """Count those that are lost, and the others that count as them."""
     found = personal.logits(one.rows, weights) >= 0
@@ -213,10 +325,14 @@ def main(
     write: Annotated[bool, typer.Option("--write")] = False,
 ) -> None:
     """Measure, print the figures of each language, and write the weights if wished."""
+    asked = [
+        (None, question, True, name.endswith(train_replacement.APART))
+        for question, name in of_questions()
+    ]
     with ranking_sets.cached_embedder(cache) as model:
         for name, file, names, purpose, more, share, ridge in (
             ("personal", SENTENCES, _NAMES, "document", of_corrections(), 0.6, 1e-2),
-            ("asking", ranking_sets.MESSAGES, (None,), "query", of_questions(), 0.3, 3e-2),
+            ("asking", ranking_sets.MESSAGES, (None,), "query", asked, 0.3, 3e-2),
         ):
             sets = {one: judged(model, told, purpose) for one, told in own(file, names)}
             further = judged(model, more, purpose)
@@ -225,6 +341,7 @@ def main(
         sets, further = replies(model)
         weights = trained([*sets.values()], further, 0.3, 1e-1, 0.1)
         report("answers", {**sets, "more": further}, weights, write)
+        train_asked_for(model, write)
 
 
 def report(

@@ -1,6 +1,9 @@
 """What asks for something that was told, what needs no memory, and what answers."""
 
 import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +12,21 @@ import pytest
 from commonplace import Memory, Message, Scope
 from commonplace.agents import AgentMemory, Policy
 from commonplace.models.sentence_encoder import SentenceEncoder
-from commonplace.retrieval.personal import LONGEST, SURE, answers, asks_memory
+from commonplace.retrieval.personal import (
+    LONGEST,
+    SURE,
+    AskedFor,
+    answers,
+    asked_for,
+    asks_memory,
+)
 
 ALICE = Scope(user_id="alice")
+START = datetime(2026, 3, 1, tzinfo=UTC)
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-MESSAGES, REPLIES = (
+MESSAGES, REPLIES, ASKED_FOR = (
     tomllib.loads((BENCHMARKS / name).read_text("utf-8"))
-    for name in ("asking.toml", "replies.toml")
+    for name in ("asking.toml", "replies.toml", "asked_for.toml")
 )
 
 
@@ -59,6 +70,52 @@ def test_a_note_says_nothing_to_what_needs_no_memory(tmp_path: Path, said: str) 
 
         assert agent.recall(ALICE, said) == []
         assert agent.recall(ALICE, "What does Ilse teach?")[0].record.text == told[1]
+
+
+@pytest.mark.parametrize(
+    ("languages", "now", "former"),
+    [(("en",), 0.8, 0.63), (("zh",), 0.7, 0.6), (("de", "es", "ja", "ar", "fr"), 0.8, 0.6)],
+)
+def test_questions_for_what_holds_now_are_told_from_those_for_what_held(
+    languages: tuple[str, ...], now: float, former: float
+) -> None:
+    def shares(*labels: str) -> Mapping[AskedFor, float]:
+        lists = (ASKED_FOR[f"{one}_apart"][label] for one in languages for label in labels)
+        texts = [text for some in lists for text in some]
+        vectors = SentenceEncoder().embed(texts, purpose="query")
+        found = Counter(asked_for(*one) for one in zip(texts, vectors, strict=True))
+        return defaultdict(float, {one: count / len(texts) for one, count in found.items()})
+
+    of_now, of_former, of_others = shares("now"), shares("before", "first"), shares("other")
+
+    assert of_now["now"] >= now
+    assert of_now["before"] + of_now["first"] <= 0.05
+    assert of_former["before"] + of_former["first"] >= former
+    assert of_others["before"] + of_others["first"] <= 0.08
+
+
+def test_without_a_vector_the_usual_words_tell_what_a_question_is_for() -> None:
+    asked = {
+        "Where did I live before?": "before",
+        "Where did I live at first?": "first",
+        "Where do I live?": "now",
+        "Which bank did I leave?": "",
+    }
+
+    assert asked == {text: asked_for(text, ()) for text in asked}
+
+
+def test_what_no_longer_holds_comes_first_where_it_is_asked_for(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        for day, text in enumerate(["We pay 54 euros for the gym.", "The gym costs 61 euros now."]):
+            memory.add(Message(text=text, at=START + timedelta(days=day)), ALICE)
+        agent = AgentMemory(memory, Policy(), log="tests")
+
+        def noted(question: str) -> list[str]:
+            return [one.record.text for one in agent.recall(ALICE, question)]
+
+        assert noted("What did the gym cost till the rise?")[0] == "We pay 54 euros for the gym."
+        assert noted("What does the gym cost?")[0] == "The gym costs 61 euros now."
 
 
 def test_replies_that_tell_something_are_told_from_those_that_know_nothing() -> None:

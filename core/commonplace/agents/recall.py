@@ -54,6 +54,7 @@ _NEW = 0.2  # most of an answer's words that the user's line has not, which it r
 _CLAUSES = re.compile(r"[,，;；：!！]|:(?!\d)|(?<=that) |(?=\byou)|(?=[你您])", re.IGNORECASE)
 _TOLD_TO = WEAK.union("我你您们")
 _BREAK = " \n "  # between texts, so that none runs on in the next
+_FORMER = frozenset(["replaced_asked", "first"])  # parts of a score where that is asked for
 _SESSIONS = 5  # of which the first that has a summary counts
 Rule = Literal[
     "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
@@ -309,11 +310,18 @@ def _choose(
     rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     rules.update((one.record.id, "superseded") for one in near if one.replacement)
-    if asks_before(query) or asks_first(query):
+    if _asks_former(query, matches):
         found = [_as_earlier(one) if one.replacement else one for one in near]
         return _facts_first(_without_sources(found)[:top_k])
     found = _newer_first(near, told, top_k)
     return _facts_first(_within_room(_without_sources(found), top_k))
+
+
+def _asks_former(query: str, matches: Sequence[Match]) -> bool:
+    """Tell whether what holds no longer is asked for: in the usual words, or as the scores say."""
+    if asks_before(query) or asks_first(query):
+        return True
+    return any(_FORMER & one.score_details.keys() for one in matches)
 
 
 def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:

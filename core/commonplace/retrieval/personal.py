@@ -2,8 +2,9 @@
 
 The first two are no reaction, no task that stands for itself, and no code. Told by the vectors of
 the default embedder and a few features of the text, which a small network of one hidden layer
-reads. `benchmarks/train_personal.py` measures its weights on texts that were judged by hand, and
-writes `personal.npz`, `asking.npz` and `answers.npz`.
+reads; what holds now, or held before, is told to be asked for by one without such a layer.
+`benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and writes
+`personal.npz`, `asking.npz`, `answers.npz` and `asked_for.npz`.
 """
 
 import math
@@ -11,13 +12,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .statement_words import asks_before, asks_first, asks_now
+
+AskedFor = Literal["", "now", "before", "first"]
+"""What a question is for: what holds now, or what held before it or at first; "" for all else."""
+ASKED_FOR: tuple[AskedFor, ...] = ("", "now", "before", "first")
 LONGEST = 400
 """Characters of a text at most: longer ones tell of several matters, and count as personal."""
+_IN_WORDS: tuple[AskedFor, ...] = ("first", "before", "now")
 SURE = 5.0
 """Most that `asks_memory` says for or against; more is not to be had from a text alone."""
 _SPEAKER = re.compile(
@@ -55,6 +62,25 @@ def asks_memory(text: str, vector: Sequence[float]) -> float:
     if len(text) > LONGEST or not len(vector):
         return SURE
     return max(-SURE, min(SURE, float(logits(row(text, vector), _weights("asking")))))
+
+
+def asked_for(text: str, vector: Sequence[float]) -> AskedFor:
+    """Tell what a question is for.
+
+    Args:
+        vector: of the default embedder, of the text as a question; empty without, when only the
+            usual words are looked for.
+    """
+    if len(text) > LONGEST or not len(vector):
+        words = asks_first(text), asks_before(text), asks_now(text)
+        return next((one for one, is_said in zip(_IN_WORDS, words, strict=True) if is_said), "")
+    return ASKED_FOR[int((asking_row(text, vector) @ _weights("asked_for")["kinds"]).argmax())]
+
+
+def asking_row(text: str, vector: Sequence[float]) -> NDArray[Any]:
+    """Compute what tells what a question is for: the usual words, its vector, and 1."""
+    words = asks_first(text), asks_before(text), asks_now(text)
+    return np.concatenate([words, vector, [1.0]])
 
 
 def answers(text: str, vector: Sequence[float], question: Sequence[float]) -> bool:
