@@ -71,6 +71,7 @@ _COUNTS: Mapping[Labels, float] = {
     ("first",): 1.5,
 }
 _ASKED_RIDGE = 1e-4  # L2 penalty, of features of unit spread
+_IN_WORDS = 1.5  # added to the logit of what the usual words ask for
 
 Told = tuple[str | None, str, bool, bool]
 """A speaker, what he says, whether it is what is looked for and whether it is kept apart."""
@@ -291,7 +292,10 @@ def train_asked_for(model: scoring.Cached, write: bool) -> None:
     known, apart = asked_for()
     each = np.array([_COUNTS[labels] for labels in known.values()])
     rows = asking_rows(model, known)
-    weights = fitted_kinds(rows, _wanted(known), each / each.sum()).astype(np.float16)
+    weights = fitted_kinds(rows, _wanted(known), each / each.sum())
+    for place, label in enumerate(("first", "before")):
+        weights[place, _KINDS.index(label)] += _IN_WORDS
+    weights = weights.astype(np.float16)
     table = Table("asked for", *(f"{label or 'other'}: found, wrong" for label in _KINDS))
     for name, sets in apart.items():
         wanted = _wanted(sets) > 0
