@@ -62,14 +62,8 @@ _OF_KIND: Mapping[str, Labels] = {
     "relative date": ("other",),
     "tasks": ("other",),
 }
-# How much a question counts.
-_COUNTS: Mapping[Labels, float] = {
-    _ANY_OTHER: 1.0,
-    ("other",): 1.0,
-    ("now",): 1.0,
-    ("before",): 1.5,
-    ("first",): 1.5,
-}
+_FORMER = {("before",), ("first",)}
+_FORMER_COUNTS = 1.5  # as much as other questions
 _ASKED_RIDGE = 1e-4  # L2 penalty, of features of unit spread
 _IN_WORDS = 1.5  # added to the logit of what the usual words ask for
 
@@ -290,7 +284,7 @@ def fitted_kinds(rows: NDArray[Any], wanted: NDArray[Any], each: NDArray[Any]) -
 def train_asked_for(model: scoring.Cached, write: bool) -> None:
     """Train and judge what tells what a question is for."""
     known, apart = asked_for()
-    each = np.array([_COUNTS[labels] for labels in known.values()])
+    each = np.array([_FORMER_COUNTS if one in _FORMER else 1.0 for one in known.values()])
     rows = asking_rows(model, known)
     weights = fitted_kinds(rows, _wanted(known), each / each.sum())
     for place, label in enumerate(("first", "before")):

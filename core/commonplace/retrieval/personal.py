@@ -2,9 +2,9 @@
 
 The first two are no reaction, no task that stands for itself, and no code. Told by the vectors of
 the default embedder and a few features of the text, which a small network of one hidden layer
-reads; what holds now, or held before, is told to be asked for by one without such a layer.
-`benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and writes
-`personal.npz`, `asking.npz`, `answers.npz` and `asked_for.npz`.
+reads. Whether a question is for what holds now or held before, logistic sums tell without such a
+layer. `benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and
+writes `personal.npz`, `asking.npz`, `answers.npz` and `asked_for.npz`.
 """
 
 import math
@@ -24,7 +24,6 @@ AskedFor = Literal["", "now", "before", "first"]
 ASKED_FOR: tuple[AskedFor, ...] = ("", "now", "before", "first")
 LONGEST = 400
 """Characters of a text at most: longer ones tell of several matters, and count as personal."""
-_IN_WORDS: tuple[AskedFor, ...] = ("first", "before", "now")
 SURE = 5.0
 """Most that `asks_memory` says for or against; more is not to be had from a text alone."""
 _SPEAKER = re.compile(
@@ -72,8 +71,9 @@ def asked_for(text: str, vector: Sequence[float]) -> AskedFor:
             usual words are looked for.
     """
     if len(text) > LONGEST or not len(vector):
-        words = asks_first(text), asks_before(text), asks_now(text)
-        return next((one for one, is_said in zip(_IN_WORDS, words, strict=True) if is_said), "")
+        if asks_first(text):
+            return "first"
+        return "before" if asks_before(text) else "now" if asks_now(text) else ""
     return ASKED_FOR[int((asking_row(text, vector) @ _weights("asked_for")["kinds"]).argmax())]
 
 
