@@ -11,9 +11,9 @@ kept apart one in a hundred is lost at most, and one in ten of the replies, many
 like the others. Lost is how many of what is looked for count as something else, wrong how many
 others count as it.
 
-What a question is for is learned from those of `asked_for.toml`, of made-up memories and of
-`questions.toml`, most of which may be for what holds now or not. Printed is, in sets that nothing
-is trained on, how many are found of each kind, and how many that count as it are another.
+Whether a question is for what holds no longer is learned from those of `asked_for.toml`, of made-up
+memories and of `questions.toml`. Printed is, in sets that nothing is trained on, how many of those
+for what held before or at first are found, and how many that are found are no such question.
 """
 
 import re
@@ -49,22 +49,8 @@ _UNITS = 16
 _SUM_RIDGE = 1e-3  # L2 penalty of the weights of the units' sum
 _STEPS = 200
 
-Labels = tuple[str, ...]
-"""What a question may be for, as `_KINDS`: where it is not known, one of several."""
-_KINDS = ("other", *personal.ASKED_FOR[1:])
-_ANY_OTHER: Labels = ("other", "now")
-_OF_KIND: Mapping[str, Labels] = {
-    "now": ("now",),
-    "updated value": ("now",),
-    "before": ("before",),
-    "first": ("first",),
-    "exact date": ("other",),
-    "relative date": ("other",),
-    "tasks": ("other",),
-}
-_FORMER = {("before",), ("first",)}
 _FORMER_COUNTS = 1.5  # as much as other questions
-_ASKED_RIDGE = 1e-4  # L2 penalty, of features of unit spread
+_FORMER_RIDGE = 1e-4  # L2 penalty, of features of unit spread
 _IN_WORDS = 1.5  # added to the logit of what the usual words ask for
 
 Told = tuple[str | None, str, bool, bool]
@@ -224,42 +210,42 @@ def _fitted(
     return named(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x)
 
 
-def asked_for() -> tuple[dict[str, Labels], dict[str, dict[str, Labels]]]:
-    """Read what questions are for: those to train with, and sets of those that are kept apart."""
-    sets: dict[str, dict[str, Labels]] = defaultdict(dict)
+def asked_for() -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    """Read questions with their places in `personal.FORMER`: to train with, and sets to judge."""
+    sets: dict[str, dict[str, int]] = defaultdict(dict)
     for name, lists in tomllib.loads(ASKED_FOR.read_text("utf-8")).items():
         for label, texts in lists.items():
-            sets[name] |= dict.fromkeys(texts, (label,))
+            sets[name] |= dict.fromkeys(texts, _place(label))
     for name, cases in (
         ("memories", ranking_sets.develop(0)),
         ("memories_apart", ranking_sets.apart(0)),
     ):
         for one in (question for case in cases for question in case.questions):
-            sets[name][one.text] = _OF_KIND.get(one.kind, _ANY_OTHER)
+            sets[name][one.text] = _place(one.kind)
     for question, name in of_questions():
-        sets[f"told{'_apart' if name.endswith(train_replacement.APART) else ''}"][question] = (
-            _ANY_OTHER
-        )
+        sets[f"told{'_apart' if name.endswith(train_replacement.APART) else ''}"][question] = 0
     apart = {name: one for name, one in sets.items() if name.endswith("apart")}
     held = set().union(*apart.values())
     known = [one for name, one in sets.items() if name not in apart]
-    return {
-        text: labels for one in known for text, labels in one.items() if text not in held
-    }, apart
+    return {text: place for one in known for text, place in one.items() if text not in held}, apart
 
 
-def asking_rows(model: scoring.Cached, texts: Iterable[str]) -> NDArray[Any]:
+def _place(label: str) -> int:
+    return next((place for place, one in enumerate(personal.FORMER) if one == label), 0)
+
+
+def former_rows(model: scoring.Cached, texts: Iterable[str]) -> NDArray[Any]:
     """Compute what is read of questions."""
     asked = [*texts]
     vectors = scoring.vectors(model, asked, "query")
-    return np.array([*map(personal.asking_row, asked, vectors)])
+    return np.array([*map(personal.former_row, asked, vectors)])
 
 
 def fitted_kinds(rows: NDArray[Any], wanted: NDArray[Any], each: NDArray[Any]) -> NDArray[Any]:
     """Fit the logits of what a question is for: a row for each feature, a column for each.
 
     Args:
-        wanted: which of them may be right, 0 or 1. each: what a question weighs.
+        wanted: which of them is right, 0 or 1. each: what a question weighs.
     """
     width = rows.std(axis=0)
     width[-1] = 1.0  # of the constant
@@ -269,11 +255,9 @@ def fitted_kinds(rows: NDArray[Any], wanted: NDArray[Any], each: NDArray[Any]) -
     def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         weights = found.reshape(shape)
         chances = softmax(table @ weights, axis=1)
-        right = chances * wanted
-        total = right.sum(axis=1, keepdims=True) + 1e-300
-        down = table.T @ (each[:, None] * (chances - right / total)) + 2 * _ASKED_RIDGE * weights
-        value = _ASKED_RIDGE * (weights**2).sum() - each @ np.log(total[:, 0])
-        return float(value), down.ravel()
+        down = table.T @ (each[:, None] * (chances - wanted)) + 2 * _FORMER_RIDGE * weights
+        value = -(each @ np.log((chances * wanted).sum(axis=1) + 1e-300))
+        return float(value + _FORMER_RIDGE * (weights**2).sum()), down.ravel()
 
     start = np.zeros(shape[0] * shape[1])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
@@ -281,33 +265,25 @@ def fitted_kinds(rows: NDArray[Any], wanted: NDArray[Any], each: NDArray[Any]) -
     return weights
 
 
-def train_asked_for(model: scoring.Cached, write: bool) -> None:
-    """Train and judge what tells what a question is for."""
+def train_former(model: scoring.Cached, write: bool) -> None:
+    """Train and judge what tells that a question is for what holds no longer."""
     known, apart = asked_for()
-    each = np.array([_FORMER_COUNTS if one in _FORMER else 1.0 for one in known.values()])
-    rows = asking_rows(model, known)
-    weights = fitted_kinds(rows, _wanted(known), each / each.sum())
-    for place, label in enumerate(("first", "before")):
-        weights[place, _KINDS.index(label)] += _IN_WORDS
+    places = np.array([*known.values()])
+    each = np.where(places > 0, _FORMER_COUNTS, 1.0)
+    wanted = np.eye(len(personal.FORMER))[places]
+    weights = fitted_kinds(former_rows(model, known), wanted, each / each.sum())
+    for place, label in enumerate(("before", "first")):
+        weights[place, _place(label)] += _IN_WORDS
     weights = weights.astype(np.float16)
-    table = Table("asked for", *(f"{label or 'other'}: found, wrong" for label in _KINDS))
+    table = Table("former", "found", "wrong")
     for name, sets in apart.items():
-        wanted = _wanted(sets) > 0
-        found = np.eye(len(_KINDS))[(asking_rows(model, sets) @ weights).argmax(axis=1)] > 0
-        sure = wanted & (wanted.sum(axis=1, keepdims=True) == 1)
-        cells = [
-            f"{(found & sure)[:, place].sum()}/{sure[:, place].sum()}, "
-            f"{(found & ~wanted)[:, place].sum()}/{found[:, place].sum()}"
-            for place in range(len(_KINDS))
-        ]
-        table.add_row(name, *cells)
+        is_former = np.array([*sets.values()]) > 0
+        found = (former_rows(model, sets) @ weights).argmax(axis=1) > 0
+        counted = (found[is_former], ~is_former[found])
+        table.add_row(name, *(f"{one.sum()}/{len(one)}" for one in counted))
     Console().print(table)
     if write:
-        np.savez_compressed(FOLDER / "asked_for.npz", kinds=weights)
-
-
-def _wanted(texts: Mapping[str, Labels]) -> NDArray[Any]:
-    return np.array([[float(one in labels) for one in _KINDS] for labels in texts.values()])
+        np.savez_compressed(FOLDER / "former.npz", kinds=weights)
 
 
 def figures(one: Judged, weights: Mapping[str, NDArray[Any]], is_apart: bool) -> list[str]:
@@ -339,7 +315,7 @@ def main(
         sets, further = replies(model)
         weights = trained([*sets.values()], further, 0.3, 1e-1, 0.1)
         report("answers", {**sets, "more": further}, weights, write)
-        train_asked_for(model, write)
+        train_former(model, write)
 
 
 def report(

@@ -22,9 +22,9 @@ from .answer_types import asked_type, fits
 from .calibration import Scale
 from .excerpts import excerpt
 from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
-from .personal import AskedFor, answers, asked_for, asks_memory
+from .personal import Former, answers, asks_former, asks_memory
 from .replacement import FAR, Pair, likelihoods, pairs, since, to_statement
-from .statement_words import asked_subjects, change_words, subject_fits
+from .statement_words import asked_subjects, asks_now, change_words, subject_fits
 from .times import AskedTime, asked_times, names_time, time_fit, without_time_words
 from .utterance_kinds import states_nothing
 
@@ -41,7 +41,6 @@ _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _FIRST_POWER = 8  # by which a first relation that says less than another leads on less
 _BRIEF = 8  # words up to which a turn may state nothing without asking
-_DIRECTIONS: Mapping[AskedFor, float] = {"": 0.0, "now": 1.0, "before": -1.0, "first": -1.0}
 _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
 _ASKING = 60  # last characters of a turn in which it asks
 _LETTERS = re.compile(r"[^\W_]+")
@@ -484,11 +483,11 @@ class CandidateArrays:
     @cached_property
     def direction(self) -> float:
         """1 where the question asks for what holds now, -1 for what was before, else 0."""
-        return _DIRECTIONS[self._asked_for]
+        return -1.0 if self._former else float(asks_now(self._question))
 
     @cached_property
-    def _asked_for(self) -> AskedFor:
-        return asked_for(self._question, self._vector)
+    def _former(self) -> Former:
+        return asks_former(self._question, self._vector)
 
     @cached_property
     def change(self) -> Floats:
@@ -588,7 +587,7 @@ class CandidateArrays:
     @cached_property
     def first(self) -> Floats:
         """How likely each was replaced and replaced nothing, where that is asked for."""
-        return self.replaced * (1 - self.replaces) if self._asked_for == "first" else self.zeros
+        return self.replaced * (1 - self.replaces) if self._former == "first" else self.zeros
 
     @cached_property
     def _best_rows(self) -> Numbers:

@@ -2,9 +2,9 @@
 
 The first two are no reaction, no task that stands for itself, and no code. Told by the vectors of
 the default embedder and a few features of the text, which a small network of one hidden layer
-reads. Whether a question is for what holds now or held before, logistic sums tell without such a
-layer. `benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and
-writes `personal.npz`, `asking.npz`, `answers.npz` and `asked_for.npz`.
+reads. Whether a question is for what holds no longer, logistic sums tell without such a layer.
+`benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and writes
+`personal.npz`, `asking.npz`, `answers.npz` and `former.npz`.
 """
 
 import math
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from .statement_words import asks_before, asks_first, asks_now
 
-AskedFor = Literal["", "now", "before", "first"]
-"""What a question is for: what holds now, or what held before it or at first; "" for all else."""
-ASKED_FOR: tuple[AskedFor, ...] = ("", "now", "before", "first")
+Former = Literal["", "before", "first"]
+"""What a question is for: what held before something changed, or at first; "" for all else."""
+FORMER: tuple[Former, ...] = ("", "before", "first")
 LONGEST = 400
 """Characters of a text at most: longer ones tell of several matters, and count as personal."""
 SURE = 5.0
@@ -63,23 +63,21 @@ def asks_memory(text: str, vector: Sequence[float]) -> float:
     return max(-SURE, min(SURE, float(logits(row(text, vector), _weights("asking")))))
 
 
-def asked_for(text: str, vector: Sequence[float]) -> AskedFor:
-    """Tell what a question is for.
+def asks_former(text: str, vector: Sequence[float]) -> Former:
+    """Tell whether a question is for what held before something changed, or at first.
 
     Args:
         vector: of the default embedder, of the text as a question; empty without, when only the
-            usual words are looked for.
+            usual words for it are looked for.
     """
     if len(text) > LONGEST or not len(vector):
-        if asks_first(text):
-            return "first"
-        return "before" if asks_before(text) else "now" if asks_now(text) else ""
-    return ASKED_FOR[int((asking_row(text, vector) @ _weights("asked_for")["kinds"]).argmax())]
+        return "first" if asks_first(text) else "before" if asks_before(text) else ""
+    return FORMER[int((former_row(text, vector) @ _weights("former")["kinds"]).argmax())]
 
 
-def asking_row(text: str, vector: Sequence[float]) -> NDArray[Any]:
-    """Compute what tells what a question is for: the usual words, its vector, and 1."""
-    words = asks_first(text), asks_before(text), asks_now(text)
+def former_row(text: str, vector: Sequence[float]) -> NDArray[Any]:
+    """Compute what tells it: the usual words, those for what holds now, the vector, and 1."""
+    words = asks_before(text), asks_first(text), asks_now(text)
     return np.concatenate([words, vector, [1.0]])
 
 
