@@ -48,7 +48,6 @@ _NAMES = (None, "Alice")
 _UNITS = 16
 _SUM_RIDGE = 1e-3  # L2 penalty of the weights of the units' sum
 _STEPS = 200
-
 _FORMER_COUNTS = 1.5  # as much as other questions
 _FORMER_RIDGE = 1e-4  # L2 penalty, of features of unit spread
 _IN_WORDS = 1.5  # added to the logit of what the usual words ask for
@@ -90,10 +89,10 @@ def of_corrections() -> list[Told]:
     return [(None, text, True, is_apart) for text, is_apart in turns.items()]
 
 
-def of_questions() -> list[tuple[str, str]]:
-    """Read the questions for what was told, each with the name of its set."""
+def of_questions() -> list[Told]:
+    """Read the questions for what was told."""
     return [
-        (question, name)
+        (None, question, True, name.endswith(train_replacement.APART))
         for sets in tomllib.loads(train_replacement.QUESTIONS.read_text("utf-8")).values()
         for name, lists in sets.items()
         for group in lists["groups"]
@@ -222,8 +221,8 @@ def asked_for() -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     ):
         for one in (question for case in cases for question in case.questions):
             sets[name][one.text] = _place(one.kind)
-    for question, name in of_questions():
-        sets[f"told{'_apart' if name.endswith(train_replacement.APART) else ''}"][question] = 0
+    for _, question, _, is_apart in of_questions():
+        sets["told_apart" if is_apart else "told"][question] = 0
     apart = {name: one for name, one in sets.items() if name.endswith("apart")}
     held = set().union(*apart.values())
     known = [one for name, one in sets.items() if name not in apart]
@@ -231,7 +230,7 @@ def asked_for() -> tuple[dict[str, int], dict[str, dict[str, int]]]:
 
 
 def _place(label: str) -> int:
-    return next((place for place, one in enumerate(personal.FORMER) if one == label), 0)
+    return personal.FORMER.index(label) if label in personal.FORMER else 0
 
 
 def former_rows(model: scoring.Cached, texts: Iterable[str]) -> NDArray[Any]:
@@ -299,14 +298,10 @@ def main(
     write: Annotated[bool, typer.Option("--write")] = False,
 ) -> None:
     """Measure, print the figures of each language, and write the weights if wished."""
-    asked = [
-        (None, question, True, name.endswith(train_replacement.APART))
-        for question, name in of_questions()
-    ]
     with ranking_sets.cached_embedder(cache) as model:
         for name, file, names, purpose, more, share, ridge in (
             ("personal", SENTENCES, _NAMES, "document", of_corrections(), 0.6, 1e-2),
-            ("asking", ranking_sets.MESSAGES, (None,), "query", asked, 0.3, 3e-2),
+            ("asking", ranking_sets.MESSAGES, (None,), "query", of_questions(), 0.3, 3e-2),
         ):
             sets = {one: judged(model, told, purpose) for one, told in own(file, names)}
             further = judged(model, more, purpose)

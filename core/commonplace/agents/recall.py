@@ -16,7 +16,8 @@ from typing import Literal
 from ..errors import InvalidRecordError
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.statement_words import WEAK, asks_before, asks_first, is_negated, values_in
+from ..retrieval.personal import asks_former
+from ..retrieval.statement_words import WEAK, is_negated, values_in
 from ..retrieval.utterance_kinds import (
     contains,
     is_small_talk,
@@ -310,18 +311,12 @@ def _choose(
     rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     rules.update((one.record.id, "superseded") for one in near if one.replacement)
-    if _asks_former(query, matches):
+    # What holds no longer is asked for in the usual words, or as the scores say.
+    if asks_former(query, ()) or any(_FORMER & one.score_details.keys() for one in matches):
         found = [_as_earlier(one) if one.replacement else one for one in near]
         return _facts_first(_without_sources(found)[:top_k])
     found = _newer_first(near, told, top_k)
     return _facts_first(_within_room(_without_sources(found), top_k))
-
-
-def _asks_former(query: str, matches: Sequence[Match]) -> bool:
-    """Tell whether what holds no longer is asked for: in the usual words, or as the scores say."""
-    if asks_before(query) or asks_first(query):
-        return True
-    return any(_FORMER & one.score_details.keys() for one in matches)
 
 
 def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:

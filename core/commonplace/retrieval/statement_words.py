@@ -224,6 +224,7 @@ def is_negated(text: str) -> bool:
     return _NEGATED.search(text.lower()) is not None
 
 
+@kept_if_short
 def asks_before(question: str) -> bool:
     """Return whether a question is for what held before what holds now."""
     asked = question[:_LONGEST]
@@ -232,16 +233,18 @@ def asks_before(question: str) -> bool:
     return _BEFORE_IT.search(asked) is not None and PAST_TENSE.search(asked) is not None
 
 
+@kept_if_short
 def asks_first(question: str) -> bool:
     """Return whether a question is for what held at first."""
     return FIRST_TIME.search(question[:_LONGEST]) is not None
 
 
+@kept_if_short
 def asks_now(question: str) -> bool:
     """Return whether a question is for what holds now, and not for what was or happened."""
-    asked = question[:_LONGEST]
-    if asks_before(asked) or FIRST_TIME.search(asked):
+    if asks_before(question) or asks_first(question):
         return False
+    asked = question[:_LONGEST]
     if _NEWEST.search(asked):
         return True
     return PAST_TENSE.search(asked) is None and STATE_QUESTION.search(asked) is not None
