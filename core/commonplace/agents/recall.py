@@ -16,8 +16,7 @@ from typing import Literal
 from ..errors import InvalidRecordError
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
-from ..retrieval.personal import asks_former
-from ..retrieval.statement_words import WEAK, is_negated, values_in
+from ..retrieval.statement_words import WEAK, asks_before, asks_first, is_negated, values_in
 from ..retrieval.utterance_kinds import (
     contains,
     is_small_talk,
@@ -312,7 +311,8 @@ def _choose(
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     rules.update((one.record.id, "superseded") for one in near if one.replacement)
     # What holds no longer is asked for in the usual words, or as the scores say.
-    if asks_former(query, ()) or any(_FORMER & one.score_details.keys() for one in matches):
+    asked_former = any(_FORMER & one.score_details.keys() for one in matches)
+    if asked_former or asks_before(query) or asks_first(query):
         found = [_as_earlier(one) if one.replacement else one for one in near]
         return _facts_first(_without_sources(found)[:top_k])
     found = _newer_first(near, told, top_k)
