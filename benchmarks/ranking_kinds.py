@@ -30,6 +30,7 @@ FORMS = ("facts", "mixed", "turns")
 _SHORTEST, _LONGEST = 600, 32_000  # bytes of a text in which something is said
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 ASKED = 10  # questions of a memory that has answers for more
+PASTED = 0.3  # share of the memories with chats in which somebody pasted a text, too
 MENTIONS_NOW = re.compile(
     r"\b(now(adays)?|current(ly)?|today|these days|at the moment|at present|still|latest"
     r"|jetzt|aktuell\w*|derzeit\w*|momentan\w*|inzwischen|zurzeit|heute|gerade|mittlerweile"
@@ -114,6 +115,9 @@ def ordinary(kind: str, form: str, most: int) -> Callable[[Source], Iterator[Gro
         for number in count():
             told = source.some(draw, 5, most)
             plan = telling(source, draw, told, form)
+            if form != "facts" and source.read["pasted"] and draw.random() < PASTED:
+                letter = draw.choice(source.read["pasted"])["text"].strip()
+                plan = added(source, draw, plan, [Told("letter", letter, letter, ())])
             store = plan.store(source.user(kind, number))
             yield (asked_for(source, draw, store, told, kind, foreign=2, left_out=2),)
 
@@ -405,7 +409,7 @@ def pasted(source: Source) -> Iterator[Group]:
         for one in long:
             for text in one.asks:
                 store.ask("pasted", text, one.label)
-        for one in draw.sample(told, 2):
+        for one in draw.sample(told, 4):
             store.ask("beside pasted", draw.choice(one.asks), one.label)
         yield (store.case("pasted", source.language),)
 
@@ -444,7 +448,7 @@ def inside(source: Source) -> Iterator[Group]:
         store = plan.store(source.user(kind, number))
         for one in long:
             store.ask(kind, draw.choice(one.asks), one.label)
-        for one in draw.sample(told[places:], 2):
+        for one in draw.sample(told[places:], min(4, len(told) - places)):
             store.ask("beside a text", draw.choice(one.asks), one.label)
         store.ask_in_vain("foreign", draw.choice(source.read["foreign"]))
         yield (store.case(kind, source.language),)

@@ -2,7 +2,7 @@
 
     python benchmarks/train_questions.py [--write]
 
-A sentence encoder puts a question beside other questions. Two linear maps move it to its answers:
+A sentence encoder puts a question beside other questions. Two affine maps move it to its answers:
 one its vector (`question_map.npy`), one the vectors of its words (`question_projection.npy`). Texts
 stay where they are, and so what is stored stays valid. Both maps learn from the memories of
 `ranking_sets.py` and the sentences of `corrections.toml` and `questions.toml` that the text which
@@ -14,7 +14,7 @@ nothing is trained on.
 import random
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,12 +25,12 @@ import evidence
 import numpy as np
 import ranking_sets
 import typer
+from descent import descended
 from evidence import Session
 from numpy.typing import NDArray
 from ranking_cases import Case, Question
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import minimize
 from train_replacement import APART, NAMES
 
 from commonplace import Fact, Message, Scope
@@ -39,7 +39,6 @@ from commonplace.models.sentence_encoder import SentenceEncoder, load_projection
 from commonplace.types import is_short
 
 Array = NDArray[Any]
-Loss = Callable[[Array], tuple[float, Array]]
 
 HERE = Path(__file__).parent
 SEEDS = (0, 1)
@@ -54,8 +53,11 @@ TOGETHER = 24  # groups of sentences that make a memory
 WEIGHTS = {"memories": (1.0, 1.0), "corrections": (1.5, 0.6), "questions": (4.0, 6.0)}
 RANK = 96  # of the map of vectors
 SHARPNESS, TOKEN_SHARPNESS = 12.5, 20.0  # by which a cosine is multiplied
-RIDGE, TOKEN_RIDGE = 1e-3, 1e-3  # L2 penalties
-STEPS, TOKEN_STEPS = 60, 40
+RIDGE, TOKEN_RIDGE = 7e-4, 2e-4  # L2 penalties
+CONSTANT = 0.3  # beside the vector of a question, for what is added to all
+BATCH = 16  # memories of a step
+ROUNDS, TOKEN_ROUNDS = 6, 12  # over all memories
+RATE, TOKEN_RATE = 1e-3, 3e-3  # of the first step
 
 
 class Asked(NamedTuple):
@@ -201,68 +203,71 @@ def _stacked(parts: Sequence[Array]) -> tuple[Array, Array]:
 # -- what is learned -----------------------------------------------------------------------------
 
 
-def missed(scores: Array, answers: Array) -> tuple[float, Array]:
-    """Compute the loss of each answer against all that does not answer, and its slopes."""
+def missed(scores: Array, answers: Array) -> Array:
+    """Compute the slopes of the loss of each answer against all that does not answer."""
     others = np.where(answers > 0, -np.inf, scores)
     most = others.max(axis=1, keepdims=True)
     shares = np.exp(others - most)
     total = shares.sum(axis=1, keepdims=True)
-    margins = most + np.log(total) - scores
-    pull = answers / (1 + np.exp(-margins))
-    slopes = shares / total * pull.sum(axis=1, keepdims=True) - pull
-    return float((answers * np.logaddexp(0, margins)).sum()), slopes
+    pull = answers / (1 + np.exp(scores - most - np.log(total)))
+    slopes: Array = shares / total * pull.sum(axis=1, keepdims=True) - pull
+    return slopes
 
 
 def fitted_map(every: Sequence[Encoded]) -> Array:
-    """Find what is added to the vector of a question: a matrix of `RANK`."""
-    questions, starts = _stacked([one.questions for one in every])
+    """Find what is added to the vector of a question: factors of `RANK`, and the same for all."""
     shares = _shares(every, 0, SHARPNESS)
-    size = questions.shape[1]
+    size = every[0].questions.shape[1]
 
-    def loss(flat: Array) -> tuple[float, Array]:
-        weights = flat.reshape(size, size).astype(np.float32)
-        moved = np.split(questions + questions @ weights, starts[1:])
-        value, slopes = 0.0, []
-        for one, rows, share in zip(every, moved, shares, strict=True):
-            lost, pull = missed(SHARPNESS * (rows @ one.texts.T), one.answers)
-            value += share / SHARPNESS * lost
-            slopes.append(share * pull @ one.texts)
-        down = questions.T @ np.concatenate(slopes)
-        return value + RIDGE * float(flat @ flat), down.ravel() + 2 * RIDGE * flat
+    def slopes(weights: Array, some: Array) -> Array:
+        found = np.zeros_like(weights)
+        for one in some.tolist():
+            told = every[one]
+            asked = _with_constant(told.questions)
+            moved = told.questions + asked @ weights
+            pull = missed(SHARPNESS * (moved @ told.texts.T), told.answers)
+            found += asked.T @ (shares[one] * pull @ told.texts)
+        return found + 2 * RIDGE * len(some) / len(every) * weights
 
-    found = _least(loss, np.zeros(size * size), STEPS).reshape(size, size)
+    start = np.zeros((size + 1, size), np.float32)
+    fitted = descended(slopes, start, len(every), batch=BATCH, rounds=ROUNDS, rate=RATE)
+    *found, added = fitted
     left, spread, right = np.linalg.svd(found)
-    return np.stack([(left * np.sqrt(spread)).T[:RANK], (np.sqrt(spread) * right.T).T[:RANK]])
+    factors = (left * np.sqrt(spread)).T[:RANK], (np.sqrt(spread) * right.T).T[:RANK]
+    return np.concatenate([*factors, CONSTANT * added[None]])
+
+
+def _with_constant(questions: Array) -> Array:
+    constant = np.full((len(questions), 1), CONSTANT, np.float32)
+    return np.concatenate([questions, constant], axis=1)
 
 
 def fitted_projection(every: Sequence[Encoded], start: Array) -> Array:
     """Find the projection of the words of a question, which begins as that of a text's."""
-    words, starts = _stacked([one.words for one in every])
     shares = _shares(every, 1, TOKEN_SHARPNESS)
 
-    def loss(flat: Array) -> tuple[float, Array]:
-        weights = (start + flat.reshape(start.shape)).astype(np.float32)
-        projected = words @ weights[:-1] - weights[-1]
-        length = np.linalg.norm(projected, axis=1, keepdims=True)
-        unit = projected / length
-        value, slopes = 0.0, []
-        for one, rows, share in zip(every, np.split(unit, starts[1:]), shares, strict=True):
-            cosines, best, scores = _late(one, rows)
-            lost, pull = missed(TOKEN_SHARPNESS * scores, one.answers)
-            value += share / TOKEN_SHARPNESS * lost
-            sizes = np.diff(np.append(one.of_question, len(rows)))
-            each = np.repeat((share * pull / sizes[:, None]).astype(np.float32), sizes, axis=0)
+    def slopes(weights: Array, some: Array) -> Array:
+        found = np.zeros_like(weights)
+        for one in some.tolist():
+            told = every[one]
+            projected = told.words @ weights[:-1] - weights[-1]
+            length = np.linalg.norm(projected, axis=1, keepdims=True)
+            unit = projected / length
+            cosines, best, scores = _late(told, unit)
+            pull = missed(TOKEN_SHARPNESS * scores, told.answers)
+            sizes = np.diff(np.append(told.of_question, len(unit)))
+            each = shares[one] * pull / sizes[:, None]
+            each = np.repeat(each.astype(np.float32), sizes, axis=0)
             # The slope of a best cosine is the token that has it.
-            width = np.diff(np.append(one.of_text, len(one.tokens)))
+            width = np.diff(np.append(told.of_text, len(told.tokens)))
             is_best = cosines >= np.repeat(best, width, axis=1)
-            slopes.append((is_best * np.repeat(each, width, axis=1)) @ one.tokens)
-        down = np.concatenate(slopes)
-        down -= unit * np.einsum("wd,wd->w", unit, down)[:, None]
-        down /= length
-        slope = np.vstack([words.T @ down, -down.sum(axis=0)])
-        return value + TOKEN_RIDGE * float(flat @ flat), slope.ravel() + 2 * TOKEN_RIDGE * flat
+            down = (is_best * np.repeat(each, width, axis=1)) @ told.tokens
+            down -= unit * np.einsum("wd,wd->w", unit, down)[:, None]
+            down /= length
+            found += np.vstack([told.words.T @ down, -down.sum(axis=0)])
+        return found + 2 * TOKEN_RIDGE * len(some) / len(every) * (weights - start)
 
-    return start + _least(loss, np.zeros(start.size), TOKEN_STEPS).reshape(start.shape)
+    return descended(slopes, start, len(every), batch=BATCH, rounds=TOKEN_ROUNDS, rate=TOKEN_RATE)
 
 
 def _shares(every: Sequence[Encoded], place: int, sharpness: float) -> Array:
@@ -282,12 +287,6 @@ def _late(one: Encoded, words: Array) -> tuple[Array, Array, Array]:
     best = np.maximum.reduceat(cosines, one.of_text, axis=1)
     number = np.diff(np.append(one.of_question, len(words)))
     return cosines, best, np.add.reduceat(best, one.of_question) / number[:, None]
-
-
-def _least(loss: Loss, start: Array, steps: int) -> Array:
-    options = {"maxiter": steps, "maxcor": 5}
-    found: Array = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
-    return found
 
 
 class Reading(NamedTuple):
@@ -392,7 +391,9 @@ def table(every: Sequence[Encoded], reading: Reading, before: Array) -> Table:
     """Lay out for how many questions of each set the nearest text answers."""
     found: dict[str, list[tuple[bool, ...]]] = defaultdict(list)
     for one in every:
-        moved = one.questions + one.questions @ reading.map[0].T @ reading.map[1]
+        *factors, added = reading.map
+        down, up = np.split(np.array(factors), 2)
+        moved = one.questions + one.questions @ down.T @ up + added
         scores = [one.questions @ one.texts.T, moved @ one.texts.T]
         for weights in (before, reading.projection):
             words = one.words @ weights[:-1] - weights[-1]

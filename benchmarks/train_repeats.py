@@ -27,6 +27,7 @@ FILE = Path(replacement.__file__).with_name("repeats.json")
 AGAIN, HOLDS, REPLACED = 1, 0, -1
 SHARE = {AGAIN: 1.0, HOLDS: 1.0, REPLACED: 1.0}  # what all pairs of a label weigh
 _VECTOR_RIDGES = 5e-2, 1e-4  # L2 penalties of a part of a vector, and of a product of two parts
+_ROUNDS, _RATE = 80, 5e-3  # over all pairs, which are few; rate of the first step
 _APART = 4  # every how many are kept apart
 _JUDGED = 0.85  # nearness of those that were judged, of the pairs of which both hold
 _TOLD_BY = ((None, False), (train_replacement.NAMES, False))  # nothing is asked
@@ -72,7 +73,9 @@ def main(
             one = train_replacement.judged(model, pairs, _TOLD_BY, with_repeats=True)
             is_judged = (one.label != HOLDS) | (one.rows[:, 0] >= _JUDGED)
             parts[is_apart].append(one.part(is_judged))
-    weights = train_replacement.trained(parts[False], True, SHARE, _VECTOR_RIDGES, None)
+    weights = train_replacement.trained(
+        parts[False], True, SHARE, _VECTOR_RIDGES, None, rounds=_ROUNDS, rate=_RATE
+    )
     for is_apart, sets in parts.items():
         likely = np.concatenate([weights.logits(one) for one in sets]) >= 0
         label = np.concatenate([one.label for one in sets])

@@ -2,13 +2,13 @@
 
     python benchmarks/train_replacement.py [--write]
 
-Reads the pairs of `corrections.toml`, which were judged by hand. Others tell of two matters: the
-newer one is of another pair, or another text on the same thing (`questions.toml`), or what is
-nearest in a memory in which nothing changes (`ranking_sets.py`). The sets are left out in five
-parts, each judged by weights of the others; those that end with `apart` or `checked` are never
-trained on. Found is the share of replaced statements with a likelihood of .5, wrong that of pairs
-which both hold, far that of those on two matters: with the vectors of the default embedder, and
-without vectors.
+Reads the pairs of `corrections.toml`, which were judged by hand, and those that the sentences of
+`ranking_sets.py` make. Others tell of two matters: the newer one is of another pair, or another
+text on the same thing (`questions.toml`), or what is nearest in a memory in which nothing changes.
+The sets are left out in five parts, each judged by weights of the others; those that end with
+`apart` or `checked` are never trained on. Found is the share of replaced statements with a
+likelihood of .5, wrong that of pairs which both hold, far that of those on two matters: with the
+vectors of the default embedder, and without vectors.
 """
 
 import json
@@ -17,20 +17,20 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from itertools import chain, islice, permutations, product
+from itertools import chain, combinations, islice, pairwise, permutations, product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import evidence
 import numpy as np
 import ranking_sets
 import scoring
 import typer
+from descent import descended
 from numpy.typing import NDArray
-from ranking_cases import Case
+from ranking_cases import LANGUAGES, Case, Half, sentences
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from commonplace.retrieval import replacement
@@ -44,7 +44,7 @@ PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")
 FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
-PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as most statements are told
+PLAIN = ("plain", "simple", "short", "brief", "facts", "terse", "side_by_side")  # as most are told
 _PLAIN_COUNTS = 2.0  # as much as other pairs
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
@@ -57,17 +57,17 @@ _JOINTS = (
     lambda one, other: f"{one} {other}",
     lambda one, other: f"{one.rstrip('.。!！')}, {other}",
 )
-_JOINED_COUNTS = 0.1  # as much as other pairs
+_JOINED_COUNTS, _COMPOSED_COUNTS = 0.1, 0.8  # as much as other pairs
 # A user with or without a name tells a pair; without a question, as where all is listed.
 TOLD_BY = ((None, True), (NAMES, True), (None, False))
 _STRANGERS = 3  # of other pairs for each, as its newer statement and as its older one
 _NEAREST = 2  # in a memory, for each question
-SHARE = {1: 1.2, 0: 1.3, -1: 4.5}  # what all pairs of a label weigh
+# What all pairs of a label weigh, with vectors and without.
+SHARE, WORDS_SHARE = {1: 2.2, 0: 2.6, -1: 4.5}, {1: 1.3, 0: 1.3, -1: 4.5}
 _RIDGE = 5e-3  # L2 penalty of a feature
 _VECTOR_RIDGES = 2e-2, 1.2e-3  # of a part of a vector, and of a product of two parts
-_STEPS = 100
 RANK = 128
-_CHUNK = 1 << 15  # pairs that are multiplied at once
+_BATCH, _ROUNDS, _RATE = 512, 8, 2e-3  # pairs of a step; rounds over all; rate of the first step
 _PARTS = 5
 _TOLD, _CORRECTED = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 22, tzinfo=UTC)
 
@@ -108,27 +108,58 @@ class Weights:
         return found + replacement.added(self.vectors, older, newer)
 
 
-def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
-    """Read each set: the older text, the newer one, the question, and the label of each pair."""
+Pair = tuple[str, str, str, int]
+"""The older text, the newer one, the question, and the label."""
+Named = tuple[str, list[Pair]]
+
+
+def told() -> Iterator[Named]:
+    """Read the pairs of each set."""
     draw = random.Random(1)
     for language, halves in tomllib.loads(PAIRS.read_text("utf-8")).items():
         for half, lists in halves.items():
             found = [(*pair, 1) for pair in lists["replaced"]]
             found += [(*pair, 0) for name in ("kept", "added") for pair in lists.get(name, ())]
-            far = [
-                pair
-                for older, newer, question, _ in found
-                for other in draw.sample(found, min(_STRANGERS, len(found)))
-                if other[0] != older
-                for pair in (
-                    (older, draw.choice(other[:2]), question, -1),
-                    (draw.choice(other[:2]), newer, question, -1),
-                )
-            ]
-            yield f"{language} {half}", [*found, *far]
+            yield f"{language} {half}", [*found, *_far(found, draw)]
 
 
-def joined() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
+def composed() -> Iterator[Named]:
+    """Pair the sentences of `ranking_sets.py`, as `told`.
+
+    The steps of a change replace each other; the things of a list, and a value or a denial and what
+    is near to it, hold together.
+    """
+    draw = random.Random(3)
+    for half, language in product(get_args(Half), LANGUAGES):
+        read = sentences(half, language)
+        if read is None:
+            continue
+        found = [
+            (older, newer, draw.choice(one["now"]), 1)
+            for one in read["change"]
+            for steps in (one["steps"], one["facts"])
+            for older, newer in combinations(steps, 2)
+        ]
+        for thing in read["list"]:
+            items = draw.sample(thing["items"], len(thing["items"]))
+            found += [(*pair, draw.choice(thing["ask"]), 0) for pair in pairwise(items)]
+        for value in (*read["code"], *read["negation"]):
+            for near in value["near"]:
+                both = draw.sample((value[draw.choice(("fact", "turn"))], near), 2)
+                found.append((*both, draw.choice(value["ask"]), 0))
+        yield f"{language} composed, {half}", [*found, *_far(found, draw)]
+
+
+def _far(found: Sequence[Pair], draw: random.Random) -> Iterator[Pair]:
+    """Pair the texts of each pair with those of others."""
+    for older, newer, question, _ in found:
+        for other in draw.sample(found, min(_STRANGERS, len(found))):
+            if other[0] != older:
+                yield older, draw.choice(other[:2]), question, -1
+                yield draw.choice(other[:2]), newer, question, -1
+
+
+def joined() -> Iterator[Named]:
     """Join each older text of a set with another, as who tells two things at once.
 
     The newer text replaces one of them: what the pair's question asks for, not what the other's
@@ -149,7 +180,7 @@ def joined() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
             yield f"{language} joined, {half}", found
 
 
-def on_one_thing() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
+def on_one_thing() -> Iterator[Named]:
     """Pair the texts of each group of `questions.toml`, as `told`; they tell two matters each.
 
     Only in sets of changes, the third text of a group takes the first one's place.
@@ -166,9 +197,7 @@ def on_one_thing() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
             )
 
 
-def _of_group(
-    group: Sequence[tuple[str, str]], *, is_changed: bool
-) -> Iterator[tuple[str, str, str, int]]:
+def _of_group(group: Sequence[tuple[str, str]], *, is_changed: bool) -> Iterator[Pair]:
     for (i, (older, question)), (j, (newer, other)) in permutations(enumerate(group), 2):
         if not (is_changed and {i, j} == {0, 2}):
             yield older, newer, question, -1
@@ -176,7 +205,7 @@ def _of_group(
             yield older, newer, other, 1
 
 
-def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, str, str, int]]:
+def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[Pair]:
     """Pair what answers a question with what is nearest to it in a memory in which all holds."""
     for case in cases:
         if case.kind == "corrections":
@@ -199,7 +228,7 @@ def beside(model: scoring.Cached, cases: Sequence[Case]) -> Iterator[tuple[str, 
 
 def judged(
     model: scoring.Cached,
-    every: Sequence[tuple[str, str, str, int]],
+    every: Sequence[Pair],
     told_by: Sequence[tuple[Sequence[str] | None, bool]] = TOLD_BY,
     *,
     with_repeats: bool = False,
@@ -234,6 +263,8 @@ def trained(
     ridges: tuple[float, float] = _VECTOR_RIDGES,
     rank: int | None = RANK,
     counts: Sequence[float] = (),
+    rounds: int = _ROUNDS,
+    rate: float = _RATE,
 ) -> Weights:
     """Fit the weights, with an L2 penalty.
 
@@ -242,6 +273,7 @@ def trained(
         ridges: the penalties of a part of a vector, and of a product of two parts.
         rank: of the bilinear form; None for a diagonal one.
         counts: how much a pair of each set weighs; empty for all alike.
+        rounds: over all pairs. rate: of the first step.
     """
     every = Judged(
         *(np.concatenate([getattr(one, field.name) for one in sets]) for field in fields(Judged))
@@ -251,43 +283,39 @@ def trained(
     each = np.repeat(counts or [1.0] * len(sets), [len(one.label) for one in sets])
     for one in share:
         each[every.label == one] *= share[one] / each[every.label == one].sum()
-    each /= each.sum()
+    each = (each / each.sum()).astype(np.float32)
     is_one = every.label == 1
     size = every.older.shape[1] if with_vectors else 0
     sizes = [table.shape[1], size, size, size if rank is None else size * size, 1]
-    ends, penalty = np.cumsum(sizes)[:-1], np.repeat([_RIDGE, ridges[0], *ridges, 0.0], sizes)
+    ends = np.cumsum(sizes)[:-1]
+    penalty = np.repeat([_RIDGE, ridges[0], *ridges, 0.0], sizes).astype(np.float32)
     spread = np.float32(size**0.5)  # of a unit vector's parts, which are counted as of spread one
 
-    def loss(found: Array) -> tuple[float, Array]:
-        weights = np.split(found.astype(np.float32), ends)
+    def slopes(found: Array, some: Array) -> Array:
+        weights = np.split(found, ends)
         products = weights[3] if rank is None else weights[3].reshape(size, size)
-        value, slopes = 0.0, [np.zeros_like(one) for one in weights]
-        for start in range(0, len(table), _CHUNK):
-            some = slice(start, start + _CHUNK)
-            logits = table[some] @ weights[0] + weights[4]
-            if size:
-                older, newer = (spread**0.5 * one[some] for one in (every.older, every.newer))
-                logits += spread**0.5 * (newer @ weights[1] + older @ weights[2])
-                moved = older * products if rank is None else older @ products
-                logits += np.einsum("ij,ij->i", moved, newer)
-            wanted, weight = is_one[some], each[some]
-            value += float(weight @ np.logaddexp(0.0, np.where(wanted, -logits, logits)))
-            missed = (weight * (expit(logits) - wanted)).astype(np.float32)
-            slopes[0] += missed @ table[some]
-            slopes[4] += missed.sum()
-            if size:
-                slopes[1] += spread**0.5 * (missed @ newer)
-                slopes[2] += spread**0.5 * (missed @ older)
-                if rank is None:
-                    slopes[3] += missed @ (older * newer)
-                else:
-                    slopes[3] += (older.T @ (newer * missed[:, None])).ravel()
-        down = np.concatenate(slopes) + 2 * penalty * found
-        return value + float(penalty @ found**2), down
+        logits = table[some] @ weights[0] + weights[4]
+        if size:
+            older, newer = (spread**0.5 * one[some] for one in (every.older, every.newer))
+            logits += spread**0.5 * (newer @ weights[1] + older @ weights[2])
+            moved = older * products if rank is None else older @ products
+            logits += np.einsum("ij,ij->i", moved, newer)
+        missed = each[some] * (expit(logits) - is_one[some])
+        down = [missed @ table[some]]
+        if size:
+            down += [spread**0.5 * (missed @ newer), spread**0.5 * (missed @ older)]
+            if rank is None:
+                down.append(missed @ (older * newer))
+            else:
+                down.append((older.T @ (newer * missed[:, None])).ravel())
+        else:
+            down += [np.zeros(0)] * 3
+        down.append(missed.sum(keepdims=True))
+        return np.concatenate(down) + 2 * len(some) / len(table) * penalty * found
 
-    start = np.zeros(sum(sizes))
-    options = {"maxiter": _STEPS, "maxcor": 6}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    start = np.zeros(sum(sizes), np.float32)
+    found = descended(slopes, start, len(table), batch=_BATCH, rounds=rounds, rate=rate)
+    found = found.astype(float)
     of_features, *of_vectors, products, offset = np.split(found, ends)
     of_features /= width
     features = np.append(of_features, offset - of_features @ center)
@@ -303,11 +331,21 @@ def trained(
 
 
 def _trained(sets: Mapping[str, Judged], with_vectors: bool) -> Weights:
-    counts = [
-        _JOINED_COUNTS if "joined" in name else _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
-        for name in sets
-    ]
-    return trained([*sets.values()], with_vectors, counts=counts)
+    """Train on sets; of those made of sentences, words alone tell too little."""
+    known = {name: one for name, one in sets.items() if with_vectors or not _is_composed(name)}
+    share = SHARE if with_vectors else WORDS_SHARE
+    return trained([*known.values()], with_vectors, share, counts=[*map(_counts, known)])
+
+
+def _counts(name: str) -> float:
+    if _is_composed(name):
+        return _COMPOSED_COUNTS
+    plain = _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
+    return _JOINED_COUNTS if "joined" in name else plain
+
+
+def _is_composed(name: str) -> bool:
+    return "composed" in name
 
 
 def figures(judged: Judged, weights: Weights) -> list[float]:
@@ -335,7 +373,8 @@ def main(
 ) -> None:
     """Measure, print the figures of each set left out, and write the weights if wished."""
     with ranking_sets.cached_embedder(cache) as model:
-        sets = {name: judged(model, every) for name, every in chain(told(), on_one_thing())}
+        plain = chain(told(), composed(), on_one_thing())
+        sets = {name: judged(model, every) for name, every in plain}
         asking = [one for one in TOLD_BY if one[1]]  # without a question, half of it holds
         sets |= {name: judged(model, every, asking) for name, every in joined()}
         for name, cases in (

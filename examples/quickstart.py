@@ -3,10 +3,10 @@
 Run it with `python examples/quickstart.py`.
 
 Prints:
-    What can Alice not eat? -> Alice is allergic to peanuts. 0.91
-       because {'cosine': 3.54, 'late': 2.72}
-    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.95
-       because {'late': 4.5, 'cosine': 3.36}
+    What can Alice not eat? -> Alice is allergic to peanuts. 0.90
+       because {'cosine': 3.08, 'late': 2.65}
+    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.93
+       because {'late': 3.91, 'cosine': 2.71}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

@@ -316,10 +316,7 @@ WHY = {
     "close(), then a call": "`ClosedError`: open another one",
     "vector_store, db": "`AttributeError` that names what there is instead, such as `core`",
 }
-BELOW = "a score is the probability that a memory answers: for green tea black tea is below 0.1, mem0's default threshold"
 WHY_2 = {
-    'search(query, filters={"user_id": "alice"})': BELOW,
-    "search(query, ..., rerank=)": BELOW,
     'add(..., user_id="John Smith")': 'inner spaces are allowed, as in 1.x; not with `compat="v2"`',
     "project.update()": "`AttributeError`, in place of a `ValueError`: there too it is for the hosted product",
     "search(query, user_id=)": 'works as in 1.x; not with `compat="v2"`',

@@ -81,6 +81,21 @@ def test_replaced_statements_are_told_from_those_that_hold(
 
 
 @pytest.mark.parametrize(
+    ("languages", "least", "most"),
+    [(("en",), 0.9, 0.3), (("zh",), 0.85, 0.3), (("de", "es", "fr", "ja", "ar"), 0.8, 0.2)],
+)
+def test_of_sentences_that_are_alike_those_about_another_thing_hold(
+    embedder: SentenceEncoder, languages: tuple[str, ...], least: float, most: float
+) -> None:
+    def likely(label: str) -> float:
+        pairs = [one for each in languages for one in PAIRS[each]["side_by_side_apart"][label]]
+        return float(np.mean([likelihood(embedder, *pair) >= LIKELY for pair in pairs]))
+
+    assert likely("replaced") >= least
+    assert likely("kept") <= most
+
+
+@pytest.mark.parametrize(
     ("older", "newer"),
     [
         ("I live in Ghent.", "My cousin moved to Bruges."),

@@ -164,7 +164,8 @@ class TokenBackend:
 
     def read_questions(self, added: Floats, directions: Floats, mean: Floats) -> None:
         """Read questions by these: what `QUESTION_MAP` and `QUESTION_PROJECTION` have."""
-        self._down, self._up = added.astype(np.float32)
+        *factors, self._added = added.astype(np.float32)
+        self._down, self._up = np.split(np.array(factors), 2)
         self._of_question = self._through(directions, mean)
 
     def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> Iterator[TokenEmbedding]:
@@ -192,7 +193,7 @@ class TokenBackend:
 
     def moved(self, questions: Floats) -> Floats:
         """Move the vectors of questions, the last axis, to what answers them."""
-        found: Floats = questions + questions @ self._down.T @ self._up
+        found: Floats = questions + questions @ self._down.T @ self._up + self._added
         found /= np.linalg.norm(found, axis=-1, keepdims=True)
         return found
 
