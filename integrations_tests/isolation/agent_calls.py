@@ -111,9 +111,8 @@ class AgentCalls(Calls):
             owner = self.memory.admin.scope_of(one)
             assert owner is not None
             mine = reader.owner.covers(owner)
-            text = (
-                f"{canary(owner.owner if mine else reader.owner)} changed to number {self._number}"
-            )
+            # A fact of a session stays in it; who may read a corrected turn may read the session.
+            text = f"{canary(owner if mine else reader.owner)} changed to number {self._number}"
             for name, given in (
                 ("update_memory", {"memory_id": one, "text": text}),
                 ("forget_memory", {"memory_id": one}),
