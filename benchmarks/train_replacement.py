@@ -44,8 +44,9 @@ PAIRS = Path(__file__).with_name("corrections.toml")
 QUESTIONS = PAIRS.with_name("questions.toml")
 FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
-PLAIN = ("plain", "simple", "short", "brief", "facts", "terse", "side_by_side")  # as most are told
-_PLAIN_COUNTS = 2.0  # as much as other pairs
+PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as most statements are told
+# As much as other pairs; alike are those of which only the thing and its value differ.
+_PLAIN_COUNTS, _ALIKE_COUNTS = 2.0, 3.0
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
     " hank Hiroshi Ingrid ivan Jack Jasmine Kofi Lars lea Léa Linh Luca Mariana Mateo Mei mia Mina"
@@ -63,7 +64,7 @@ TOLD_BY = ((None, True), (NAMES, True), (None, False))
 _STRANGERS = 3  # of other pairs for each, as its newer statement and as its older one
 _NEAREST = 2  # in a memory, for each question
 # What all pairs of a label weigh, with vectors and without.
-SHARE, WORDS_SHARE = {1: 2.2, 0: 2.6, -1: 4.5}, {1: 1.3, 0: 1.3, -1: 4.5}
+SHARE, WORDS_SHARE = {1: 3.0, 0: 2.6, -1: 4.5}, {1: 1.3, 0: 1.3, -1: 4.5}
 _RIDGE = 5e-3  # L2 penalty of a feature
 _VECTOR_RIDGES = 2e-2, 1.2e-3  # of a part of a vector, and of a product of two parts
 RANK = 128
@@ -340,8 +341,11 @@ def _trained(sets: Mapping[str, Judged], with_vectors: bool) -> Weights:
 def _counts(name: str) -> float:
     if _is_composed(name):
         return _COMPOSED_COUNTS
-    plain = _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
-    return _JOINED_COUNTS if "joined" in name else plain
+    if "joined" in name:
+        return _JOINED_COUNTS
+    if "side_by_side" in name:
+        return _ALIKE_COUNTS
+    return _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
 
 
 def _is_composed(name: str) -> bool:

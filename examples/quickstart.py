@@ -4,9 +4,9 @@ Run it with `python examples/quickstart.py`.
 
 Prints:
     What can Alice not eat? -> Alice is allergic to peanuts. 0.90
-       because {'cosine': 3.08, 'late': 2.65}
+       because {'cosine': 3.06, 'late': 2.63}
     爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.93
-       because {'late': 3.91, 'cosine': 2.71}
+       because {'late': 3.89, 'cosine': 2.69}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

@@ -227,6 +227,9 @@ class _Features(NamedTuple):
     nearness: float
     # By how much the newer one is nearer to the question.
     gain: float
+    # By how much it is farther, times how near both are: it tells of the electrician as the older
+    # one tells of the plumber, who is asked for.
+    farther: float
     # A speaker's name is embedded with each turn, which makes them nearer.
     named: float
     # About what: one slot of one person, one that changed, the same words, those of the question.
@@ -450,6 +453,7 @@ def _features(
     return _Features(
         nearness=nearness,
         gain=gain,
+        farther=max(0.0, -gain) * nearness,
         named=named,
         slot=fills,
         slot_changes=changes,
