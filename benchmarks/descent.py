@@ -1,4 +1,4 @@
-"""Fit weights to many examples by going down the slopes of some of them after others."""
+"""Fit weights to many examples by stochastic gradient descent."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def descended(
         start: the weights to begin with.
         number: how many examples there are.
         batch: examples of a step.
-        rounds: over all examples.
+        rounds: how often it goes through all examples.
         rate: of the first step.
 
     Returns:
@@ -42,7 +42,7 @@ def descended(
         slope = slopes(found, some)
         mean += (1 - _DECAY) * (slope - mean)
         square += (1 - _SQUARE_DECAY) * (slope**2 - square)
-        now = rate / 2 * (1 + math.cos(math.pi * step / len(batches)))
+        step_rate = rate / 2 * (1 + math.cos(math.pi * step / len(batches)))
         spread = np.sqrt(square / (1 - _SQUARE_DECAY**step)) + 1e-12
-        found -= (now / (1 - _DECAY**step) * mean / spread).astype(np.float32)
+        found -= (step_rate / (1 - _DECAY**step) * mean / spread).astype(np.float32)
     return found

@@ -13,7 +13,8 @@ others count as it.
 
 Whether a question is for what holds no longer is learned from those of `asked_for.toml`, of made-up
 memories and of `questions.toml`. Printed is, in sets that nothing is trained on, how many of those
-for what held before or at first are found, and how many that are found are no such question.
+for what held before or at first are found, and how many others count as such: by the weights, and
+by the usual words alone.
 """
 
 import re
@@ -274,11 +275,12 @@ def train_former(model: scoring.Cached, write: bool) -> None:
     for place, label in enumerate(("before", "first")):
         weights[place, _place(label)] += _IN_WORDS
     weights = weights.astype(np.float16)
-    table = Table("former", "found", "wrong")
+    table = Table("former", "found", "wrong", "in words: found", "wrong")
     for name, sets in apart.items():
         is_former = np.array([*sets.values()]) > 0
         found = (former_rows(model, sets) @ weights).argmax(axis=1) > 0
-        counted = (found[is_former], ~is_former[found])
+        in_words = np.array([personal.asks_former(text, ()) != "" for text in sets])
+        counted = [each[of] for each in (found, in_words) for of in (is_former, ~is_former)]
         table.add_row(name, *(f"{one.sum()}/{len(one)}" for one in counted))
     Console().print(table)
     if write:

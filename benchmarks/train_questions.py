@@ -215,7 +215,7 @@ def missed(scores: Array, answers: Array) -> Array:
 
 
 def fitted_map(every: Sequence[Encoded]) -> Array:
-    """Find what is added to the vector of a question: factors of `RANK`, and the same for all."""
+    """Find what is added to the vector of a question: two factors of `RANK` rows, and a row."""
     shares = _shares(every, 0, SHARPNESS)
     size = every[0].questions.shape[1]
 
@@ -391,9 +391,8 @@ def table(every: Sequence[Encoded], reading: Reading, before: Array) -> Table:
     """Lay out for how many questions of each set the nearest text answers."""
     found: dict[str, list[tuple[bool, ...]]] = defaultdict(list)
     for one in every:
-        *factors, added = reading.map
-        down, up = np.split(np.array(factors), 2)
-        moved = one.questions + one.questions @ down.T @ up + added
+        down, up = np.split(reading.map[:-1], 2)
+        moved = one.questions + one.questions @ down.T @ up + reading.map[-1]
         scores = [one.questions @ one.texts.T, moved @ one.texts.T]
         for weights in (before, reading.projection):
             words = one.words @ weights[:-1] - weights[-1]

@@ -14,8 +14,9 @@ reading of questions that has not seen their language (`train_questions.py`).
 
 The table shows what the weights that ship reach, beside those that are trained now and, unless
 `--quick`, weights that were trained without the user that they are judged on. `--write` replaces
-`weights.json`, with the commit and the date. With `--keep-order` the features keep their weights,
-and only the probability is fitted.
+`weights.json`, with the commit and the date. With `--keep-order`, as those that ship are made, the
+features keep their weights, only the probability is fitted, and no user is left out. What replaces
+what, and what a question is for, is learned from the same sentences before.
 """
 
 import json
@@ -412,14 +413,14 @@ def _figures(recorded: Recorded, search: int, some: slice, order: Array, logits:
     return r1, r3, r10, gain, best, float(chances[0])
 
 
-def crossed(recorded: Recorded, *, keep_order: bool) -> Array:
+def crossed(recorded: Recorded) -> Array:
     """Judge each search by weights that were trained without its user, in so many folds."""
     users = sorted(set(recorded.users.tolist()))
     fold = {user: place % FOLDS for place, user in enumerate(users)}
     folds = np.array([fold[user] for user in recorded.users.tolist()])
     found = np.empty((len(recorded.starts), 6))
     for number in track(range(FOLDS), "training", transient=True):
-        weights = Weights.trained(recorded.part(folds != number), keep_order=keep_order)
+        weights = Weights.trained(recorded.part(folds != number))
         found[folds == number] = judged(recorded.part(folds == number), weights)
     return found
 
@@ -504,8 +505,8 @@ def main(
         recorded = record(memory, cases, {} if apart else left_out())
     systems = {"shipped": judged(recorded, Weights.shipped())}
     if not apart:
-        if not quick:
-            systems["without it"] = crossed(recorded, keep_order=keep_order)
+        if not (quick or keep_order):
+            systems["without it"] = crossed(recorded)
         weights = Weights.trained(recorded, keep_order=keep_order)
         systems["trained"] = judged(recorded, weights)
         if write:

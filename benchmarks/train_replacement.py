@@ -2,8 +2,8 @@
 
     python benchmarks/train_replacement.py [--write]
 
-Reads the pairs of `corrections.toml`, which were judged by hand, and those that the sentences of
-`ranking_sets.py` make. Others tell of two matters: the newer one is of another pair, or another
+Reads the pairs of `corrections.toml`, which were judged by hand, and those that the sentences in
+`ranking/` make. Others tell of two matters: the newer one is of another pair, or another
 text on the same thing (`questions.toml`), or what is nearest in a memory in which nothing changes.
 The sets are left out in five parts, each judged by weights of the others; those that end with
 `apart` or `checked` are never trained on. Found is the share of replaced statements with a
@@ -45,8 +45,8 @@ QUESTIONS = PAIRS.with_name("questions.toml")
 FILE = Path(replacement.__file__).with_name("replacement.json")
 APART = ("apart", "checked")
 PLAIN = ("plain", "simple", "short", "brief", "facts", "terse")  # as most statements are told
-# As much as other pairs; alike are those of which only the thing and its value differ.
-_PLAIN_COUNTS, _ALIKE_COUNTS = 2.0, 3.0
+# What a pair counts where others count 1; those side by side differ in a thing and its value alone.
+_PLAIN_COUNTS, _SIDE_BY_SIDE_COUNTS = 2.0, 3.0
 NAMES = (
     "Alice Aylin Ben Carlos carol Chiara Dmitri dora Elif Émile Farid Fatima frank Giulia Greta"
     " hank Hiroshi Ingrid ivan Jack Jasmine Kofi Lars lea Léa Linh Luca Mariana Mateo Mei mia Mina"
@@ -125,7 +125,7 @@ def told() -> Iterator[Named]:
 
 
 def composed() -> Iterator[Named]:
-    """Pair the sentences of `ranking_sets.py`, as `told`.
+    """Pair the sentences of made-up memories, as `told`.
 
     The steps of a change replace each other; the things of a list, and a value or a denial and what
     is near to it, hold together.
@@ -344,7 +344,7 @@ def _counts(name: str) -> float:
     if "joined" in name:
         return _JOINED_COUNTS
     if "side_by_side" in name:
-        return _ALIKE_COUNTS
+        return _SIDE_BY_SIDE_COUNTS
     return _PLAIN_COUNTS if name.split()[1] in PLAIN else 1.0
 
 

@@ -310,7 +310,7 @@ def _choose(
     rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     rules.update((one.record.id, "superseded") for one in near if one.replacement)
-    # What holds no longer is asked for in the usual words, or as the scores say.
+    # What held before is asked for as the scores say or, whatever was found, in the usual words.
     asked_former = any(_FORMER & one.score_details.keys() for one in matches)
     if asked_former or asks_before(query) or asks_first(query):
         found = [_as_earlier(one) if one.replacement else one for one in near]

@@ -31,7 +31,7 @@ PROJECTION = files(__package__) / "token_projection.npy"
 QUESTION_PROJECTION = files(__package__) / "question_projection.npy"
 """The same for the pieces of a question, which it puts beside those of what answers it."""
 QUESTION_MAP = files(__package__) / "question_map.npy"
-"""Two factors of what is added to the vector of a question, which it moves to what answers it.
+"""What moves the vector of a question to what answers it: two factors, then a row added to all.
 
 `benchmarks/train_questions.py` makes both. What is stored does not depend on them.
 """
@@ -162,10 +162,10 @@ class TokenBackend:
         """Compute the weights and the bias that project the features of pieces."""
         return self.model.cnn_W @ directions, self.model.cnn_b @ directions - mean
 
-    def read_questions(self, added: Floats, directions: Floats, mean: Floats) -> None:
+    def read_questions(self, question_map: Floats, directions: Floats, mean: Floats) -> None:
         """Read questions by these: what `QUESTION_MAP` and `QUESTION_PROJECTION` have."""
-        *factors, self._added = added.astype(np.float32)
-        self._down, self._up = np.split(np.array(factors), 2)
+        self._added = question_map[-1].astype(np.float32)
+        self._down, self._up = np.split(question_map[:-1].astype(np.float32), 2)
         self._of_question = self._through(directions, mean)
 
     def embed_tokens(self, texts: Sequence[str], *, is_question: bool) -> Iterator[TokenEmbedding]:

@@ -2,7 +2,7 @@
 
 The first two are no reaction, no task that stands for itself, and no code. Told by the vectors of
 the default embedder and a few features of the text, which a small network of one hidden layer
-reads. Whether a question is for what holds no longer, logistic sums tell without such a layer.
+reads. Logistic sums, without such a layer, tell whether a question is for what no longer holds.
 `benchmarks/train_personal.py` measures the weights on texts that were judged by hand, and writes
 `personal.npz`, `asking.npz`, `answers.npz` and `former.npz`.
 """
@@ -67,8 +67,8 @@ def asks_former(text: str, vector: Sequence[float]) -> Former:
     """Tell whether a question is for what held before something changed, or at first.
 
     Args:
-        vector: of the default embedder, of the text as a question; empty without, when only the
-            usual words for it are looked for.
+        vector: of the default embedder, of the text as a question; empty without. Then, and in a
+            text of more than `LONGEST` characters, the usual words for it alone tell.
     """
     if len(text) > LONGEST or not len(vector):
         return "first" if asks_first(text) else "before" if asks_before(text) else ""
